@@ -23,7 +23,9 @@ from calibrant.reporting.evidence import (
     of_estimate,
     of_test,
     rate_interval,
+    with_diagram,
 )
+from calibrant.reporting.sections.reliability import reliability_section
 from calibrant.reporting.verdicts.evidence import Words
 from calibrant.results import Estimate, Interval
 from calibrant.results.estimate import Value
@@ -228,3 +230,12 @@ def test_weighted_rows_are_reported_and_a_common_factor_changes_nothing():
     assert [row.name for row in one.recalibration.maps] == [row.name for row in ten.recalibration.maps]
     assert str(one.verdict) == str(ten.verdict)
     assert one.contents.facts.effective_rows == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+
+
+@pytest.mark.parametrize(("scores", "few"), [(20, True), (21, False)])
+def test_up_to_twenty_scores_are_few(scores, few):
+    p = np.tile(np.linspace(0.05, 0.95, scores), 50)
+    data = cal.Binary(p < 0.5, p)
+    diagram = reliability_section(Part(data))
+    assert (with_diagram(evidence(data), diagram, None).largest_gap is not None) is few
+    assert (len(diagram.bins["linear"]) == scores) is few

@@ -86,6 +86,23 @@ def test_each_finding(evidence, code, severity, text):
     assert [(f.severity, f.text) for f in found] == [(severity, text)]
 
 
+LIMITS = [
+    (replace(PLAIN, certain=0.051), replace(PLAIN, certain=0.049), "CAL102"),
+    (replace(PLAIN, n=199, events=41, undetected=0.1), replace(PLAIN, n=200, events=41, undetected=0.1), "CAL402"),
+    (*(replace(PLAIN, groups=(groups(*[group(flagged=False)] * many),)) for many in (21, 20)), "CAL304"),
+]
+
+
+@pytest.mark.parametrize(("inside", "outside", "code"), LIMITS)
+def test_limits_of_findings(inside, outside, code):
+    assert code in {f.code for f in of_probabilities(inside, BINARY.verdict(inside))}
+    assert code not in {f.code for f in of_probabilities(outside, BINARY.verdict(outside))}
+    for variation, found in ((0.049, True), (0.051, False)):
+        evidence = replace(SPREADS, variation=variation)
+        codes = {f.code for f in of_forecasts(evidence, FORECASTS.verdict(evidence))}
+        assert ("CAL602" in codes) is found
+
+
 def test_findings_come_most_serious_first_and_none_without_rows():
     order = {"problem": 0, "caution": 1, "note": 2}
     given = replace(PLAIN, bin_counts=BINS, recalibration=maps(), groups=(groups(group()),))

@@ -116,7 +116,7 @@ def test_facts_that_are_not_known_are_left_out(over):
     assert facts(bare) == "5 rows"
     whole = Facts(5, "payment", "fraud", 1, 0.2, 0.3, 4.0, 3, "2025", "gbm", "file")
     assert facts(replace(bare, facts=whole)) == (
-        "5 payments · 1 fraud (20.0 %) · mean prediction 30.0 % · effective number 4 · 3 groups of dependent "
+        "5 payments · 1 fraud (20.0 %) · mean prediction 30.0 % · effective sample size 4 · 3 groups of dependent "
         "rows · 2025 "
         "· gbm · file"
     )

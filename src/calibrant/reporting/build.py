@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.reporting.contents import Options
 from calibrant.reporting.model import Report
@@ -118,8 +118,7 @@ def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:
     if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
         return _tables(data, by)
     if isinstance(data, BinTable):
-        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
-        raise InvalidPredictions(message)
+        fail("A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...).")
     found = groupings(by, length=len(data), depth=2, check=data.require_same_rows)
     return tuple(
         (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _with_texts(one)) for one in found
@@ -135,8 +134,7 @@ def _with_texts(grouping: Grouping) -> Grouping:
 def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:
     """Tables per group; names such as "country = DK" say of which column."""
     if not isinstance(data, BinTable):
-        message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
-        raise TypeError(message)
+        fail("A table per group goes with a table of all rows; for rows, give the group of each as by=.", TypeError)
     if not all(isinstance(name, str) and " = " in name for name in by):
         return (("", by),)
     columns: dict[str, dict[str, BinTable]] = {}
@@ -158,12 +156,8 @@ def _time(data: Any, time: Any) -> tuple[str, Any]:
             raise TypeError(message)
         return name, time
     if isinstance(data, BinTable):
-        message = "A table has no rows to order by time; give one table per period as time={period: table}."
-        raise InvalidPredictions(message)
+        fail("A table has no rows to order by time; give one table per period as time={period: table}.")
     data.require_same_rows(time=time)
     if not hasattr(time, "__len__") or len(time) != len(data):
-        message = (
-            f"time must have one value per row, {len(data)}, got {len(time) if hasattr(time, '__len__') else time!r}."
-        )
-        raise InvalidPredictions(message)
+        fail(f"time must have one value per row, {len(data)}, got {len(time) if hasattr(time, '__len__') else time!r}.")
     return name, time

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Binary
+from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import coverage
@@ -39,14 +40,7 @@ headline_error = calibration_error
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Binary predictions or their fine table; every result is computed when first asked for, and only once.
-
-    Attributes
-    ----------
-    data : Binary or fine BinTable
-    seed : int
-        Decides the folds.
-    """
+    """Binary predictions or their fine table; every result is computed when first asked for, and only once."""
 
     data: Binary | BinTable
     seed: int = 0
@@ -120,10 +114,12 @@ class Part:
         return self.data if self.clustered else self.cells
 
 
-#: With at most so many distinct scores, the largest gap is looked for.
+#: Distinct scores that are few: each is a bin of its own, and the one with the largest gap is named.
+#: Test: tests/reporting/test_evidence.py::test_up_to_twenty_scores_are_few.
 FEW_SCORES = 20
 #: Standard errors of the mean gap that the default test finds in four of five samples, as measured for shifts of all
-#: log odds (see the test of this module).
+#: log odds.
+#: Test: tests/reporting/test_evidence.py::test_four_of_five_samples_show_the_error_that_is_named.
 DETECTED = 3.0
 
 
@@ -188,8 +184,7 @@ def verdict_test(made: Assembly, make: Callable[[], Significance], name: str = "
 
 def _with_p_value(test: Significance) -> Significance:
     if math.isnan(test.p_value):
-        message = "These rows give it no p-value."
-        raise CannotBuild(message)
+        fail("These rows give it no p-value.", CannotBuild)
     return test
 
 
@@ -285,6 +280,7 @@ def _largest_gap(diagram: Reliability) -> Bin | None:
 
 
 #: Nominal coverage that is spoken of, where the forecasts allow it.
+#: Test: tests/reporting/test_evidence.py::test_coverage_is_of_the_widest_interval_up_to_90_percent.
 LEVEL = 0.9
 
 
@@ -302,8 +298,7 @@ class ForecastPart:
             return self.data
         some = np.asarray(self.data.std > 0)
         if not some.any():
-            message = "The draws of each row are all alike, so that there is no predicted spread."
-            raise CannotBuild(message)
+            fail("The draws of each row are all alike, so that there is no predicted spread.", CannotBuild)
         return self.data if some.all() else self.data.take(some)
 
     @cached_property
@@ -361,8 +356,7 @@ class ForecastPart:
         """(y - mean) / std of each row."""
         data: Any = self.spread_data
         if not hasattr(data, "std") or not hasattr(data, "mean"):
-            message = f"{type(data).__name__} have no standard deviation."
-            raise CannotBuild(message)
+            fail(f"{type(data).__name__} have no standard deviation.", CannotBuild)
         return np.asarray((data.y_true - data.mean) / data.std, dtype=np.float64)
 
 

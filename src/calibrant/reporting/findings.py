@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
+from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
@@ -32,12 +34,13 @@ from calibrant.reporting.verdicts.truth_table import (
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
+#: Test: tests/reporting/test_findings.py::test_limits_of_findings.
 MANY_CERTAIN = 0.05
 #: Fewer rows than this are few whatever the verdict.
+#: Test: tests/reporting/test_findings.py::test_limits_of_findings.
 FEW_ROWS = 200
-#: Distinct scores that are few.
-FEW_SCORES = 20
 #: Groups beyond this are folded below the figure, unless flagged.
+#: Test: tests/reporting/test_findings.py::test_limits_of_findings.
 SHOWN_GROUPS = 20
 
 _ORDER: dict[Severity, int] = {"problem": 0, "caution": 1, "note": 2}
@@ -214,7 +217,7 @@ def _small_groups(grouping: Groups) -> Iterator[Finding]:
     are = "group has" if len(few) == 1 and len(grouping.rows) == 1 else "groups have"
     start = f"{count(len(few))} of {count(len(grouping.rows))} {are}"
     if all(row.observed is not None for row in few):
-        text = f"{start} fewer than 10 events: they are shown but cannot be judged."
+        text = f"{start} fewer than {FEWEST_EVENTS} events: they are shown but cannot be judged."
     else:
         text = f"{start} too few independent rows: they are shown but cannot be judged."
     yield Finding("CAL302", "caution", text)
@@ -315,10 +318,6 @@ def _first_up(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-#: Classes with fewer rows cannot be judged.
-FEW = 10
-
-
 def of_classes(e: ProbabilityVectors, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on probability vectors, most serious first."""
     if e.n == 0 or e.top is None:
@@ -369,7 +368,7 @@ def _vector(e: ProbabilityVectors, verdict: Verdict) -> Iterator[Finding]:
 
 
 def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
-    rows = () if e.classes is None else e.classes.rows
+    rows = e.class_rows
     flagged = tuple(row for row in rows if row.flagged)
     if e.test is None or not e.test.rejects or not rows:
         return
@@ -386,18 +385,16 @@ def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
 
 
 def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
-    few = [
-        row for row in (() if e.classes is None else e.classes.rows) if row.observed is not None and row.observed < FEW
-    ]
+    few = [row for row in e.class_rows if row.observed is not None and row.observed < FEWEST_EVENTS]
     if few:
         many = f"{count(len(few))} of {count(e.number)}"
-        text = f"{many} classes have fewer than {FEW} rows: they are shown but cannot be judged."
+        text = f"{many} classes have fewer than {FEWEST_EVENTS} rows: they are shown but cannot be judged."
         yield Finding("CAL302", "caution", text)
 
 
 def _few_rows(e: ProbabilityVectors) -> Iterator[Finding]:
     top = e.top
-    if e.test is None or top is None or top.undetected is None or e.n >= 200:
+    if e.test is None or top is None or top.undetected is None or e.n >= FEW_ROWS:
         return
     text = (
         f"With {count(e.n)} {plural(e.words.row, e.n)} and {e.number} classes, a top-label error below about "
@@ -407,6 +404,7 @@ def _few_rows(e: ProbabilityVectors) -> Iterator[Finding]:
 
 
 #: A coefficient of variation below this hardly varies.
+#: Test: tests/reporting/test_findings.py::test_limits_of_findings.
 CONSTANT = 0.05
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from calibrant._atomic_write import replacing
+from calibrant.data.validation import fail
 from calibrant.reporting.contents import Contents, Groups, OverTime, Recalibration, Section, Severity, Verdict
 from calibrant.results.estimate import Estimate, Significance
 
@@ -401,8 +402,7 @@ class Report:
         path = Path(path)
         makers = {".html": self.to_html, ".json": self.to_json, ".md": self.to_markdown}
         if path.suffix not in makers:
-            message = f"A report is saved as .html, .json or .md, not as {path.suffix or path.name!r}."
-            raise ValueError(message)
+            fail(f"A report is saved as .html, .json or .md, not as {path.suffix or path.name!r}.", ValueError)
         text = makers[path.suffix]()
         with replacing(path) as place:
             # Only JSON can hold half a pair of surrogates, and this is how it is written there.

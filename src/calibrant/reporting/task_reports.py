@@ -18,6 +18,7 @@ import numpy as np
 from calibrant.data.forecasts import Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cumulative import ks_error
 from calibrant.estimators.debiased import debiased_ece
@@ -94,18 +95,7 @@ READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalib
 
 
 class TaskReport(ABC, Generic[Evidence]):
-    """What one task registers.
-
-    Attributes
-    ----------
-    kind : str
-        The kind of `Contents`.
-    row : str
-        What one row is called, unless the user says.
-    table : TruthTable
-        The rows of the verdict.
-    findings : function of evidence and verdict
-    """
+    """What one task registers; `row` is what one row is called, unless the user says."""
 
     kind: ClassVar[Literal["binary", "classes", "regression", "unlabeled"]]
     row: ClassVar[str] = "row"
@@ -235,8 +225,7 @@ def with_readers_names(made: Recalibration) -> Recalibration:
 def require_forwards(known: Probabilities) -> None:
     """Raise an error where scores run backwards: no map is fitted to them."""
     if known.backwards:
-        message = "The scores run backwards. A map would only hide that the column or the class is wrong."
-        raise CannotBuild(message)
+        fail("The scores run backwards. A map would only hide that the column or the class is wrong.", CannotBuild)
 
 
 class BinaryReport(TaskReport[Probabilities]):
@@ -526,8 +515,7 @@ class ForecastReport(TaskReport[Forecasts]):
 
     def _recalibrated(self) -> Recalibration:
         if isinstance(self.data, BinTable):
-            message = "A table of spreads has no rows to fit and judge maps on."
-            raise CannotBuild(message)
+            fail("A table of spreads has no rows to fit and judge maps on.", CannotBuild)
         return with_readers_names(forecast_recalibration(self.data, seed=self.options.seed))
 
     def numbers(self, known: Forecasts) -> tuple[Number, ...]:

@@ -343,7 +343,7 @@ def facts(contents: Contents) -> str:
     if known.mean_prediction is not None:
         said.append(f"mean {'confidence' if confidence else 'prediction'} {rate(known.mean_prediction)}")
     if known.effective_rows is not None:
-        said.append(f"effective number {count(known.effective_rows)}")
+        said.append(f"effective sample size {count(known.effective_rows)}")
     if known.clusters is not None:
         said.append(f"{count(known.clusters)} groups of dependent rows")
     said += [text for text in (known.period, known.model, known.source) if text]

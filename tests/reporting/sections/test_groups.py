@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.inference.inversion.binary import Inversion
 from calibrant.numerics.special import expit
 from calibrant.reporting.contents import CannotBuild
-from calibrant.reporting.sections.groups import WITH_INTERVAL, direction, group_section, spread_direction
+from calibrant.reporting.evidence import headline_error
+from calibrant.reporting.sections.groups import (
+    WITH_INTERVAL,
+    direction,
+    enough_events,
+    event_row,
+    group_section,
+    spread_direction,
+)
 from calibrant.results.estimate import Value
 from tests.reporting.sections.worlds import binary
 
@@ -164,3 +173,23 @@ def test_the_first_direction_that_applies():
     assert direction(one, one) == direction(one, None) == "mixed"
     assert spread_direction(one, None) == "mixed"
     assert spread_direction(below, Value(0.3, 0.2, 0.4)) == "too wide"
+
+
+@pytest.mark.parametrize(("events", "judged"), [(10, True), (9, False)])
+def test_ten_events_are_enough_to_judge_a_group(events, judged):
+    table = cal.BinTable.of(cal.Binary(np.arange(40) < events, np.linspace(0.1, 0.4, 40)), cal.table.Distinct())
+    row = event_row("g", table.filled(), 40.0, 0.5, with_interval=False)
+    assert row.judged is enough_events(row) is judged
+
+
+def test_intervals_of_groups_take_few_draws():
+    data, group = binary(600), np.arange(600) % 2
+    found = {row.name: row.error for row in group_section(data, group, column="g").rows}
+    one = cal.interval(headline_error, data.take(group == 0), method=Inversion(draws=99)).interval
+    assert (found["0"].low, found["0"].high) == (max(one.low, 0.0), one.high)
+
+
+def test_eight_groups_that_were_not_tested_are_named():
+    data = binary(400, group=np.r_[np.arange(300) // 10, np.repeat(np.arange(90, 100), 10)])
+    group = np.r_[np.full(300, "many"), np.repeat([f"g{k}" for k in range(10)], 10)]
+    assert group_section(data, group, column="g").omitted.endswith("g6, g7 and 2 more.")

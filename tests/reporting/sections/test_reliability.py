@@ -96,6 +96,9 @@ def test_the_highest_scores(data, section):
 def test_rare_events_start_on_log_odds():
     assert reliability_section(part(4000, mean=-4.5)).axis == "log odds"
     assert reliability_section(part(4000)).axis == "linear"
+    for events, axis in ((49, "log odds"), (51, "linear")):
+        data = cal.Binary(np.arange(1000) < events, np.linspace(0.01, 0.2, 1000))
+        assert reliability_section(Part(data)).axis == axis
 
 
 @pytest.mark.parametrize("digits", [0, 1])
@@ -249,6 +252,8 @@ def test_edges_on_log_odds_have_two_digits_and_are_evenly_spaced():
 
 def test_linear_edges_are_multiples_of_a_round_step():
     np.testing.assert_allclose(linear_edges(part(5000, spread=2.5).cells), np.linspace(0, 1, 11))
+    narrow = Part(cal.Binary([0, 1, 0], [0.001, 0.1, 0.27])).cells
+    np.testing.assert_allclose(linear_edges(narrow), np.linspace(0, 0.275, 12))
 
 
 def test_scores_of_0_and_1_have_no_log_odds():
@@ -262,7 +267,8 @@ def test_far_scores_do_not_stretch_the_axis():
     cells = part(10_000, spread=1.0, mean=0.0).cells
     low, high = inner_log_odds(cells)
     assert low > np.log(cells.low[0] / (1 - cells.low[0]))
-    assert 2.8 < high < 3.4  # the 99.9 % quantile of a standard normal is 3.09
+    z = np.log(cells.predicted_mean / (1 - cells.predicted_mean))
+    assert high == pytest.approx(np.quantile(z, 0.999), abs=0.03)
 
 
 @pytest.mark.parametrize("columns", [{}, {"digits": 1}, {"weight": np.random.default_rng(0).random(3000)}])
@@ -300,3 +306,26 @@ def test_a_bin_needs_rows():
     for few in (cal.Binary([0, 1, 1], [0.1, 0.2, 0.3]), cal.Binary([0, 1] * 50, [0.5] * 100)):
         with pytest.raises(CannotBuild):
             bin_counts(Part(few))
+
+
+def test_sizes_of_the_section(section):
+    assert len(section.ranges) == 4  # of five, two end at the same bin
+    assert {axis: len(bars) for axis, bars in section.histogram.items()} == {"linear": 40, "log odds": 48}
+    assert len(section.consistency.score) == 200
+
+
+def test_rows_near_a_threshold():
+    y = np.arange(250) % 2
+    for near, found in ((150, 150), (75, 250)):
+        p = np.where(np.arange(250) < near, 0.2, 0.14)
+        around = reliability_section(Part(cal.Binary(y, p)), threshold=0.2).threshold.around
+        assert around.n == found
+        assert (around.low, around.high) == ((0.16, 0.24) if near == 150 else (0.13, 0.29))
+
+
+def test_cells_of_clustered_bands_hold_twenty_rows():
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.random(1000), 10)
+    one = Part(cal.Binary(np.repeat(rng.random(1000) < p[::10], 10), p, group=np.arange(10_000) // 10))
+    rows = 10_000 / average_design_effect(one)
+    assert 0.7 < len(reliability_section(one).consistency.score) * 20 / rows < 1.4

@@ -182,3 +182,13 @@ def test_an_error_spread_over_many_classes_is_said_to_be():
     (said,) = [finding for finding in found.findings if finding.code == "CAL212"]
     assert said.text == "No class by itself differs beyond chance: the error is spread over all 300 classes."
     assert "the error is spread over all of them" in found.to_html()
+
+
+def test_sizes_of_the_sections(section):
+    assert section.draws == 999
+    assert len(section.ranges) == 13
+    assert (section.ranges[0], section.ranges[-1]) == ((0.0, 0.005), (0.98, 1.0))
+    assert classes_section(classes(400, 40)).shown == 40
+    found = spread_section(NARROW)
+    assert (len(found.bins), len(found.pit), found.coverage[-1].nominal) == (14, 20, 0.99)
+    assert len(spread_section(NARROW.take(np.arange(50))).bins) == 5

@@ -38,7 +38,7 @@ def test_the_true_share_has_the_smallest_error(data, section):
 
 
 def test_implied_shares(section):
-    assert len(section.implied) == SHARE_BINS
+    assert len(section.implied) == 12
     assert sum(one.n for one in section.implied) == pytest.approx(3000)
     assert sum(one.events for one in section.implied) == 400
     inside = [one.observed.low <= one.predicted <= one.observed.high for one in section.implied]

@@ -70,7 +70,7 @@ def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
     lead = (
         f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: significant, allowing for "
         f"{len(section.periods)} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 "
-        "periods."
+        "periods. To watch new outcomes as they arrive, use cal.Monitor."
     )
     left = callout("Left out.", section.omitted) if section.omitted else None
     yield Block.of("time", "Over time", over_time_figure(section, event, spread=spread), lead, left)

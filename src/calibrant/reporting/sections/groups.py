@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
@@ -25,34 +25,31 @@ from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.contents import CannotBuild, Direction, GroupRow, Groups
 from calibrant.reporting.evidence import headline_error
+from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
 
-ALPHA = 0.05
-#: Groups with an interval of the error: those with the most evidence, then the largest. It takes this many draws.
-WITH_INTERVAL, DRAWS = 20, 99
+#: Groups with an interval of the error: those with the most evidence, then the largest.
+#: Test: tests/reporting/sections/test_task_sections.py::test_many_classes_show_twenty.
+WITH_INTERVAL = 20
+#: Simulated samples behind each of these intervals.
+#: Test: tests/reporting/sections/test_groups.py::test_intervals_of_groups_take_few_draws.
+DRAWS = 99
 #: With fewer events, or non-events, a group that is not flagged cannot be judged.
+#: Test: tests/reporting/sections/test_groups.py::test_ten_events_are_enough_to_judge_a_group.
 FEWEST_EVENTS = 10
 #: Groups that a sentence names.
+#: Test: tests/reporting/sections/test_groups.py::test_eight_groups_that_were_not_tested_are_named.
 _NAMED = 8
 
 
 def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: Predictions | None = None) -> Groups:
-    """Every group of one column, or of a cross of several.
+    """Every group of one column, or of a cross of several (`by` is a grouping, columns, or a table per group).
 
-    Parameters
-    ----------
-    data : Binary, Multiclass or Forecast
-        A table of all rows goes with a table per group.
-    by : Grouping; array-like; mapping of columns to array-likes; or mapping of groups to tables
-        Of several columns the groups are the combinations that occur.
-    column : str
-        What the section is called, e.g. "country" or "country × device".
-    after : Predictions, optional
-        The same rows as `data` with recalibrated predictions, of maps that were not fitted on them; flagged groups are
-        tested again on these.
+    `after` are the same rows with recalibrated predictions, of maps that were not fitted on them: flagged groups are
+    tested again on these.
     """
     if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
         names, parts = group_texts(by), list(by.values())
@@ -67,8 +64,7 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
         p_values = adjusted_p_values(data, grouping)
         still = None if after is None else _still_flagged(after, grouping, p_values)
     if len(parts) < 2:
-        message = f"All rows are in one group of {column}."
-        raise CannotBuild(message)
+        fail(f"All rows are in one group of {column}.", CannotBuild)
     made = _rows(names, parts, p_values, still)
     return Groups(column, tuple(sorted(made, key=_from_too_high_to_too_low)), _untested(names, p_values))
 

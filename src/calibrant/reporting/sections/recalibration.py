@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps_losses, pinball_losses
 from calibrant.estimators.regression_spread import ence, mean_squared_z
@@ -217,14 +217,13 @@ def require_enough(part: Part) -> None:
     cells = part.cells
     events = cells.n * float(cells.observed.sum()) / cells.total if cells.n else 0.0
     if cells.n < FEWEST_ROWS or min(events, cells.n - events) < FEWEST_EVENTS:
-        message = (
+        fail(
             f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows with {FEWEST_EVENTS} events and as many "
-            "non-events."
+            "non-events.",
+            CannotBuild,
         )
-        raise CannotBuild(message)
     if len(part.folds.held_out) < 2:
-        message = "All rows belong to one group, so that no map can be judged on rows of another."
-        raise CannotBuild(message)
+        fail("All rows belong to one group, so that no map can be judged on rows of another.", CannotBuild)
 
 
 def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candidate) -> Value:
@@ -299,8 +298,7 @@ class HeldOutLosses:
 def _folds(data: Any, seed: int, rows: str = "rows", others: str = "rows") -> NDArray[np.intp]:
     fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
     if fold.max() == 0:
-        message = f"All {rows} belong to one group, so that no map can be judged on {others} of another."
-        raise CannotBuild(message)
+        fail(f"All {rows} belong to one group, so that no map can be judged on {others} of another.", CannotBuild)
     return fold
 
 
@@ -323,8 +321,7 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
     confidence of the predicted class after the map.
     """
     if len(data) < FEWEST_ROWS or len(np.unique(data.y_true)) < 2:
-        message = f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows of two classes or more."
-        raise CannotBuild(message)
+        fail(f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows of two classes or more.", CannotBuild)
     fold = _folds(data, seed)
     loss: model_averaging.Loss = "log_loss" if np.min(data.y_prob[np.arange(len(data)), data.y_true]) > 0 else "brier"
     maps, parts = _class_maps(len(data.classes), len(data)), parts_held_out(len(data), len(data.classes))
@@ -421,11 +418,9 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     errors. `remaining` is the ENCE after the map (for quantiles, the mean quantile error), with its interval.
     """
     if not isinstance(data, Forecast):
-        message = "A table has no forecasts that could be judged one by one."
-        raise CannotBuild(message)
+        fail("A table has no forecasts that could be judged one by one.", CannotBuild)
     if len(data) < FEWEST_ROWS:
-        message = f"Too few forecasts to fit or judge a map: it takes {FEWEST_ROWS}."
-        raise CannotBuild(message)
+        fail(f"Too few forecasts to fit or judge a map: it takes {FEWEST_ROWS}.", CannotBuild)
     fold, quantiles = _folds(data, seed, "forecasts", "those"), isinstance(data, Quantiles)
     order = np.argsort(fold, kind="stable")
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)[order]
@@ -440,8 +435,7 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
             gain = judge.gain(losses, parameters, unit)
             found.append(Candidate(type(recalibrator).__name__, parameters, gain, losses, after))
     if not found:
-        message = f"No map can be fitted to these {type(data).__name__} forecasts."
-        raise CannotBuild(message)
+        fail(f"No map can be fitted to these {type(data).__name__} forecasts.", CannotBuild)
     maps = ranked(found, lambda a, b: judge.error_of_difference(a.predicted, b.predicted))
     first = maps[0][0].name
     gaussian = isinstance(data, Gaussian) and data.y_true.ndim == 1

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
+from calibrant.data.validation import fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
 from calibrant.numerics.arrays import Floats
@@ -22,13 +23,13 @@ from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
-from calibrant.reporting.evidence import Part
+from calibrant.reporting.evidence import FEW_SCORES, Part
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Edges, EqualMass
 from calibrant.table.bintable import BinTable
 
-LEVEL = 0.95
 #: Bins over which the dependence within clusters is averaged.
+#: Test: tests/reporting/sections/test_reliability.py::test_the_design_effect_is_one_for_independent_rows.
 _CLUSTER_BINS = 10
 
 
@@ -73,7 +74,7 @@ class ScoreBins:
         rate, size = table.observed_mean[some], table.effective_count[some]
         if self._clustered is not None:
             size = self._clustered.sizes(np.searchsorted(inner, self._clustered.score, side="left"), some, rate, size)
-        low, high = mid_p_interval(rate * size, size, LEVEL)
+        low, high = mid_p_interval(rate * size, size, 0.95)
         mean, count = table.predicted_mean[some], table.count[some]
         events = np.where(table.weight[some] == count, table.observed[some], count * rate)
         columns = (column.tolist() for column in (table.low[some], table.high[some], count, events, mean))
@@ -115,7 +116,7 @@ class ClusteredRows:
         alone = np.bincount(index, residual**2, len(means))[some]
         clusters = np.bincount(bin_of_pair, minlength=len(means))[some].astype(np.float64)
         free = np.maximum(clusters - 1, 1.0)
-        student = (stdtrit(free, (1 + LEVEL) / 2) / float(ndtri((1 + LEVEL) / 2))) ** 2
+        student = (stdtrit(free, 0.975) / float(ndtri(0.975))) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             effect = np.maximum(clusters / free * together / alone * student, 1.0)
         known = (alone > 1e-9 * np.maximum(size, 1.0)) & (clusters > 1)
@@ -134,10 +135,13 @@ def average_design_effect(part: Part) -> float:
 
 
 #: Scores farther out than this share of the rows do not stretch the log-odds axis.
+#: Test: tests/reporting/sections/test_reliability.py::test_far_scores_do_not_stretch_the_axis.
 _TAIL = 0.001
 #: Bins that a diagram shows, about.
+#: Test: tests/reporting/sections/test_reliability.py::test_linear_edges_are_multiples_of_a_round_step.
 BINS = 12
 #: Steps that people count in.
+#: Test: tests/reporting/sections/test_reliability.py::test_linear_edges_are_multiples_of_a_round_step.
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -201,21 +205,26 @@ def _outward(score: float, *, down: bool = False) -> float:
     return float(np.clip(round(rounded + (-unit if down else unit), 15), 0.0, 1.0))
 
 
-#: Up to this many distinct scores, each is a bin of its own.
-FEW_SCORES = 20
 #: Events rarer than this (or as rare non-events) start the diagram on log odds.
+#: Test: tests/reporting/sections/test_reliability.py::test_rare_events_start_on_log_odds.
 RARE = 0.05
 #: Ranges in which the error is located.
+#: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
 RANGES = 5
 #: Points of a band that a figure needs, at most.
+#: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
 BAND_POINTS = 200
 #: Bars of the histogram on probabilities and on log odds.
+#: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
 LINEAR_BARS, LOG_ODDS_BARS = 40, 48
 #: Rows around a threshold: within this distance on log odds, doubled up to twice where fewer than these are there.
+#: Test: tests/reporting/sections/test_reliability.py::test_rows_near_a_threshold.
 NEAR, NEAR_ROWS = 0.25, 100
 #: Share of the rows with the highest scores that are looked at without a threshold.
+#: Test: tests/reporting/sections/test_reliability.py::test_the_highest_scores.
 TOP = 0.05
 #: Effective rows that a cell of the bands needs where rows are clustered.
+#: Test: tests/reporting/sections/test_reliability.py::test_cells_of_clustered_bands_hold_twenty_rows.
 _CLUSTER_ROWS = 20
 
 
@@ -223,8 +232,7 @@ def reliability_section(part: Part, *, threshold: float | None = None) -> Reliab
     """Observed against predicted frequencies of one part of the data."""
     cells = part.cells
     if not len(cells):
-        message = "No row has both a prediction and an outcome."
-        raise CannotBuild(message)
+        fail("No row has both a prediction and an outcome.", CannotBuild)
     bins, distinct = ScoreBins(part), _distinct_scores(cells)
     own = bins.each_score() if distinct is not None and distinct <= FEW_SCORES else None
     found: dict[Axis, tuple[Bin, ...]] = {"linear": bins.between(linear_edges(cells)) if own is None else own}
@@ -353,10 +361,17 @@ def _top(bins: ScoreBins) -> Bin | None:
 
 
 #: The numbers of bins that are tried, as long as a bin of equal mass has at least so many rows.
+#: Test: tests/reporting/sections/test_reliability.py::test_a_bin_needs_rows.
 STOPS = (2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
+#: Rows that a bin of equal mass needs.
+#: Test: tests/reporting/sections/test_reliability.py::test_a_bin_needs_rows.
 FEWEST_ROWS = 2
-#: Simulated samples of a calibrated model, and the quantiles of their ECE.
-DRAWS, QUANTILES = 100, (0.05, 0.95)
+#: Simulated samples of a calibrated model.
+#: Derived: the share of samples beyond a quantile of 5 % has a standard error of 2 %, enough for a figure.
+DRAWS = 100
+#: The quantiles of their ECE that are shown.
+#: Test: tests/reporting/sections/test_reliability.py::test_the_range_is_that_of_calibrated_samples.
+QUANTILES = (0.05, 0.95)
 
 
 def bin_counts(part: Part) -> BinCounts:
@@ -364,13 +379,12 @@ def bin_counts(part: Part) -> BinCounts:
 
     The range of a calibrated model is that of the ECE in bins of equal mass of samples with the same predictions and
     outcomes drawn from them. Rows are pooled to the segments between all the edges of all the numbers of bins, in which
-    events are binomial, with the effective number of rows where these are weighted or clustered.
+    events are binomial, with the effective sample size where these are weighted or clustered.
     """
     cells = part.cells
     counts = [stop for stop in STOPS if stop * FEWEST_ROWS <= cells.n]
     if len(cells) < 2 or len(counts) < 2:
-        message = "The number of bins matters only for several scores and more than a few rows."
-        raise CannotBuild(message)
+        fail("The number of bins matters only for several scores and more than a few rows.", CannotBuild)
     running = RunningWeight.of(cells.weight, cells.weight_squares, atom=cells.low == cells.high)
     places = [running.cuts(stop, EqualMass.rank) for stop in counts]
     union = np.unique(np.concatenate(places))

@@ -13,7 +13,7 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_texts
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_curves import pit_histogram
@@ -26,7 +26,8 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.pu.binned_inference import reliability
 from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
-from calibrant.reporting.sections.groups import ALPHA, WITH_INTERVAL, event_row
+from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
+from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Significance, Value
 from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable
@@ -34,10 +35,13 @@ from calibrant.table.task import Gaps, Unlabeled, largest_prior
 from calibrant.table.task import Spread as SpreadTask
 
 #: Ranges of a class's probability, narrow where most of them are: near 0 and near 1.
+#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
 EDGES = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
 #: Simulated samples behind the p-values of classes.
+#: Test: tests/reporting/sections/test_task_sections.py::test_the_worst_class_comes_first.
 DRAWS = 999
 #: Of more classes than the first number, a figure shows the second.
+#: Test: tests/reporting/sections/test_task_sections.py::test_many_classes_show_twenty.
 MANY, SHOWN = 50, 20
 
 
@@ -48,8 +52,7 @@ def classes_section(data: Multiclass) -> Classes:
     each class is tested by `each_class`.
     """
     if len(data) < 2:
-        message = "One row says nothing about the probabilities of several classes."
-        raise CannotBuild(message)
+        fail("One row says nothing about the probabilities of several classes.", CannotBuild)
     plain = data.group is None and data.weight is None
     adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
     draws = DRAWS if plain else None
@@ -138,10 +141,13 @@ def _row(
 
 
 #: Groups of similar spread, and how many forecasts each needs.
+#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
 SPREAD_BINS, ROWS_PER_BIN = 14, 10
 #: Nominal coverages of central intervals.
+#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
 NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 #: Classes of F(y).
+#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
 PIT_BINS = 20
 
 
@@ -152,13 +158,11 @@ def spread_section(data: Forecast | BinTable, *, unit: str = "") -> Spread:
     forecaster allow for the kurtosis of the errors.
     """
     if isinstance(data, BinTable) and not isinstance(data.task, SpreadTask):
-        message = "Probabilities have no spread."
-        raise CannotBuild(message)
+        fail("Probabilities have no spread.", CannotBuild)
     bins, covered = _spread_bins(data), _coverage(data)
     pit, null = _pit(data)
     if not bins and not covered:
-        message = "These predictions have neither a spread nor intervals."
-        raise CannotBuild(message)
+        fail("These predictions have neither a spread nor intervals.", CannotBuild)
     return Spread(unit, bins, covered, pit, null)
 
 
@@ -202,8 +206,10 @@ def _pit(data: Any) -> tuple[tuple[float, ...], tuple[float, float]]:
 
 
 #: Assumed shares, as multiples of the given one.
+#: Test: tests/reporting/sections/test_task_sections_shares.py::test_the_true_share_has_the_smallest_error.
 MULTIPLES = np.linspace(0.6, 1.4, 17)
 #: Score ranges in which shares are implied.
+#: Test: tests/reporting/sections/test_task_sections_shares.py::test_implied_shares.
 SHARE_BINS = 12
 
 
@@ -214,11 +220,9 @@ def shares_section(data: PositiveUnlabeled | BinTable) -> Shares:
     """
     cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
     if not isinstance(cells.task, Unlabeled):
-        message = "Shares of positives are assumed only for positive-unlabeled data."
-        raise CannotBuild(message)
+        fail("Shares of positives are assumed only for positive-unlabeled data.", CannotBuild)
     if not cells.observed.sum() > 0 or not cells.total > 0:
-        message = "There are no labelled positives, or no unlabeled rows."
-        raise CannotBuild(message)
+        fail("There are no labelled positives, or no unlabeled rows.", CannotBuild)
     prior = Gaps.of(cells).prior
     priors = np.unique(np.minimum(prior * MULTIPLES, 1 - 1e-9))
     with warnings.catch_warnings():

@@ -29,17 +29,7 @@ def sureness(evidence: Shared, *own: str) -> str:
 
 
 def advice(evidence: Shared, row: Row, *, own: str = "", too_few: str = "", settled: str = NOTHING) -> str:
-    """What to do, in the order of every task.
-
-    Parameters
-    ----------
-    own : str
-        Advice that comes before everything else, such as to check a column.
-    too_few : str
-        What is said where a map cannot be fitted and judged; "" where it can.
-    settled : str
-        What is said where nothing was found.
-    """
+    """What to do, in the order of every task: `own` advice first, then what is said of too few rows for a map."""
     if own:
         return own
     if row.state == "cannot be judged":
@@ -113,7 +103,7 @@ def about_rows(evidence: Shared) -> list[str]:
     """Weights, clusters, and that a table knows no dependence."""
     said = []
     if evidence.effective_n is not None:
-        said.append(f"{count(evidence.n)} rows, effective number {count(evidence.effective_n)}.")
+        said.append(f"{count(evidence.n)} rows, effective sample size {count(evidence.effective_n)}.")
     if evidence.clusters is not None:
         said.append(f"Intervals allow for {count(evidence.clusters)} groups of dependent rows.")
     if evidence.cells is not None:

@@ -80,25 +80,9 @@ class Decisions:
 class Shared:
     """Evidence that every kind of report has.
 
-    Attributes
-    ----------
-    n : int
-        Rows.
-    test : VerdictTest or None
-        None where no test is possible.
-    tolerance : float or None
-        The largest error that the user accepts, as a fraction.
-    cells : int or None
-        Cells of the table that the report was made from; None for rows.
-    effective_n : float or None
-        Kish's number of rows, where they have weights.
-    clusters : int or None
-    figures : tuple of sections
-        Sections beside groups, time and recalibration.
-    untested : str
-        Why there is no test, as a clause.
-    adjusted : mapping of str to float
-        The p-values of all tests of the report, adjusted for each other (see `severity.judged_together`).
+    `untested` is a clause that says why there is no `test`; `cells` is the number of cells of a table, None for rows;
+    `effective_n` is the effective sample size (Kish) of weighted rows; `figures` are the sections beside groups, time
+    and recalibration; `adjusted` are the p-values of all tests of the report (see `severity.judged_together`).
     """
 
     n: int
@@ -140,34 +124,11 @@ class Shared:
 class Probabilities(Shared):
     """Predicted probabilities of an event, or (`confidence`) of the predicted class being right.
 
-    Attributes
-    ----------
-    events : float
-        Observed events; for weighted rows their share times the number of rows.
-    predicted : float
-        Mean prediction.
-    error : Value or None
-        The mean absolute calibration error (L1), with the interval of the true error.
-    ratio, slope, intercept : Value or None
-        Observed : expected, calibration slope, calibration in the large.
-    ranges : tuple of Bin
-        Where the error sits.
-    distinct : int or None
-        Distinct scores; None where it is not known (a table of a grid).
-    largest_gap : Bin or None
-        The score with the largest gap, where there are at most 20.
-    only_score : float or None
-        The score, where all rows have the same.
-    decisions : Decisions or None
-        Where scores are only 0 and 1.
-    top : Bin or None
-        The rows above the 95th percentile of the scores.
-    undetected : float or None
-        The error below which the test would usually not reject.
-    certain : float
-        Share of rows predicted exactly 0 or 1.
-    impossible_events, impossible_others : float
-        Rows predicted 0 that came out 1, and predicted 1 that came out 0.
+    `events` of weighted rows are their share times the number of rows; `error` is the mean absolute calibration error
+    (L1) with the interval of the true error; `intercept` is calibration in the large. `distinct` scores are None where
+    a table does not tell, and `largest_gap` is known only where they are few. `top` holds the rows above the 95th
+    percentile of the scores. Below `undetected` the test would usually not reject. `certain` is the share of rows
+    predicted exactly 0 or 1; of these, `impossible_events` were predicted 0 and came out 1.
     """
 
     events: float = 0.0
@@ -234,12 +195,8 @@ class Probabilities(Shared):
 class ProbabilityVectors(Shared):
     """Probability vectors. `test` is that of whole vectors; `top` is the evidence on the top label.
 
-    Attributes
-    ----------
-    decisions : Value or None
-        Share of right predictions, where vectors hold only 0 and 1.
-    impossible : int
-        Rows of a class that was predicted with a probability of exactly 0.
+    `decisions` is the share of right predictions, where vectors hold only 0 and 1; `impossible` counts rows of a class
+    that was predicted with a probability of exactly 0.
     """
 
     number: int = 2
@@ -268,28 +225,11 @@ class ProbabilityVectors(Shared):
 class Forecasts(Shared):
     """Predicted distributions of a number. `test` is of the spread, or of F(y) where there is no standard deviation.
 
-    Attributes
-    ----------
-    ratio : Value or None
-        Root mean squared standardised error; None where the forecasts have no standard deviation.
-    by_spread : bool
-        Whether `test` is of the ratio.
-    bias, bias_p : Value and float, or None
-        Mean standardised error, (y - mean) / std, positive where forecasts are too low; and the p-value that it is 0.
-    ence, ence_null, spread_p : optional
-        ENCE, the range of a calibrated forecaster, and the p-value of the test of errors by predicted spread.
-    shape_p : float or None
-        The p-value of the uniformity of F(y), where `test` is of the spread.
-    coverage, level : Value or None, float
-        Share of outcomes in the central interval of nominal coverage `level`.
-    variation : float or None
-        Coefficient of variation of the predicted spreads.
-    outputs : int
-        Outputs of each row.
-    zero_spread : int
-        Rows with a predicted spread of 0 and an error above 0.
-    largest_share, largest_row, largest_error, largest_spread
-        The row that makes up most of the mean squared standardised error.
+    `ratio` is the root mean squared standardised error, which `test` is of if `by_spread`; `bias` the mean of
+    (y - mean) / std, positive where forecasts are too low; `ence_null` the range of a calibrated forecaster;
+    `coverage` the share of outcomes in the central interval of nominal coverage `level`; `variation` the coefficient of
+    variation of the predicted spreads; `zero_spread` the rows with a spread of 0 and an error above 0. One row makes up
+    `largest_share` of the mean squared standardised error.
     """
 
     ratio: Value | None = None
@@ -330,21 +270,9 @@ class Forecasts(Shared):
 class Unlabeled(Shared):
     """Positive and unlabeled rows, at an assumed share of positives.
 
-    Attributes
-    ----------
-    positives, unlabeled : int
-    prior, largest_prior : float
-    predicted : float
-        Mean prediction of the unlabeled rows.
-    ratio : Value or None
-        The assumed share over the mean prediction; its interval is of sampling only.
-    error : Value or None
-    priors, errors : tuple
-        The error over a range of shares.
-    frequency : float or None
-        The label frequency, where it was given instead of the share.
-    impossible, ranges : int
-        Score ranges whose implied share of positives is above 1, its interval too; and all of them.
+    `ratio` is that share over the mean prediction of unlabeled rows, with an interval of sampling only; `errors` belong
+    to the shares `priors`; `frequency` is the label frequency, where it was given instead of the share; `impossible` of
+    the score `ranges` imply a share of positives above 1, by their whole interval.
     """
 
     positives: int = 0

@@ -25,8 +25,10 @@ from calibrant.results.estimate import Value
 
 #: Shares of the rarer outcome's frequency: an error of at least this is a problem, below this small, and where nothing
 #: is significant, up to this is little.
+#: Test: tests/reporting/verdicts/test_severity.py::test_severity.
 PROBLEM, SMALL, UNRULED = 0.05, 0.02, 0.10
 #: Observed : expected, and slopes, whose whole interval lies outside are problems.
+#: Test: tests/reporting/verdicts/test_severity.py::test_severity.
 RATIOS, SLOPES = (0.90, 1.11), (0.85, 1.18)
 
 

@@ -36,21 +36,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class TruthTable(Generic[Evidence]):
-    """The verdict of one task.
+    """The verdict of one task: rows that need no test, then rows that take one for granted, of which the last fits.
 
-    Attributes
-    ----------
-    untested : tuple of functions of the evidence
-        Rows, from top to bottom, that need no test; each returns a `Row`, or None where it does not fit.
-    tested : tuple of functions of the evidence
-        Rows that take a test for granted; the last one always fits.
-    severity : function of the evidence
-        How serious the error is, for rows that do not say so.
-    how_sure : function of the evidence
-    what_it_means, what_to_do, second : function of the evidence and the row
-        The second sentence is the most important exception to the first.
-    missing : str
-        The name of the row for a missing test.
+    `severity` is that of rows that do not say so, `second` the most important exception to the first sentence, and
+    `missing` the name of the row for a missing test.
     """
 
     untested: tuple[Callable[[Evidence], Row | None], ...]
