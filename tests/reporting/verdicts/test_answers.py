@@ -64,7 +64,7 @@ def test_evidence_of_a_change_or_in_groups_comes_first_where_it_decides():
 
 def test_weights_clusters_and_tables_are_told():
     text = how_sure(replace(PLAIN, effective_n=1134.0, clusters=204, cells=65536))
-    assert "2,000 rows, effective number 1,134." in text
+    assert "2,000 rows, effective sample size 1,134." in text
     assert "Intervals allow for 204 groups of dependent rows." in text
     assert "Computed from a table of 65,536 cells; rows are taken as independent." in text
 
