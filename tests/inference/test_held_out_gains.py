@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.held_out_gains import FIT_ERRORS, Entries, differences, fold_tables, gain_share, losses
+from calibrant.inference.held_out_gains import Entries, differences, fold_tables, gain_share, losses
 from calibrant.numerics.special import expit
 from tests.reporting.samples import OVER
 from tests.reporting.samples import P as P_of_samples
@@ -15,13 +15,14 @@ def cells_of(data):
 
 
 @pytest.mark.parametrize("kind", ["rows", "weighted", "clustered", "table"])
-def test_folds_hold_every_row_once(kind):
+def test_five_folds_hold_every_row_once(kind):
     weight = np.random.default_rng(2).integers(0, 3, 3000) if kind == "weighted" else None
     group = np.arange(3000) // 10 if kind == "clustered" else None
     data = cal.Binary(OVER.y_true, P_of_samples, weight=weight, group=group)
     data = cal.BinTable.of(data, cal.table.HybridGrid()) if kind == "table" else data
     cells = cells_of(data).filled()
     held_out, training = fold_tables(data, cells, 0)
+    assert len(held_out) == 5
     assert sum(fold.n for fold in held_out) == cells.n
     for held, others in zip(held_out, training, strict=True):
         both = cal.table.merge([held, others])
@@ -56,7 +57,7 @@ def test_the_gain_is_the_mean_difference_over_the_mean_loss(loss):
     by_outcome = [a - b - share * a for a, b in zip(losses(P, loss), losses(Q, loss), strict=True)]
     spread += [np.sqrt((p * (1 - p) * (by_outcome[0] - by_outcome[1]) ** 2).sum()) / 4 for p in (P, Q)]
     unit = 0.5 if loss == "log loss" else (P * (1 - P)).mean()
-    error = np.hypot(max(spread), FIT_ERRORS * 2 * unit / 4) / before.mean()
+    error = np.hypot(max(spread), 2.5 * 2 * unit / 4) / before.mean()
     assert found.high - found.low == pytest.approx(2 * 1.959964 * error, rel=1e-6)
 
 

@@ -20,7 +20,7 @@ def data(world=LESS, prior=0.5, seed=0, sizes=(500, 5000)):
     return cal.PositiveUnlabeled(positives(rng, sizes[0], world), everybody(rng, sizes[1], world)[0], prior=prior)
 
 
-def test_it_is_the_mean_of_both_maps_with_the_prior_nearest_to_the_mean_score():
+def test_both_maps_have_the_prior_nearest_to_the_mean_score():
     for prior, interval, expected in ((0.5, None, 0.45), (0.5, (0.3, 0.6), None), (0.3, (0.25, 0.35), 0.35)):
         rows = data(prior=prior)
         fitted = pu.PUAverage(prior_interval=interval).fit(rows)
@@ -78,6 +78,8 @@ def test_a_prior_that_the_scores_rule_out_is_cut():
     )
     fitted = pu.PUAverage(prior_interval=(0.1, 0.9)).fit(rows)
     assert 0.2 < fitted.prior_interval_[1] < 0.3
+    largest = pu.largest_prior(cal.BinTable.of(rows, cal.EqualMass(20)), level=0.95)
+    assert fitted.prior_interval_[1] == pytest.approx(largest)
 
 
 def test_weights_files_and_sql(tmp_path):

@@ -9,6 +9,7 @@ import calibrant as cal
 from calibrant import recalibrate as rc
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.recalibrate import auto as selection
+from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.model_averaging import row_losses
 
 
@@ -107,6 +108,24 @@ def test_several_classes_have_candidates_of_their_own():
     q = auto.predict_proba(p)
     assert row_losses(q, y, "log_loss").mean() < row_losses(p, y, "log_loss").mean() - 0.1
     assert auto.expected_gain() > 0.1
+
+
+@pytest.mark.parametrize(("n", "whole"), [(700, True), (1700, False)])
+def test_a_thousand_rows_of_a_thousand_classes_hold_out_one_fold(n, whole):
+    rng = np.random.default_rng(0)
+    p = rng.random((n, 1000))
+    p, y = p / p.sum(axis=1, keepdims=True), rng.integers(0, 1000, n)
+    found = rc.Auto([rc.Identity()]).fit(p, y, classes=range(1000)).results_[0]["loss"]
+    held_out = slice(None) if whole else fold_of_rows(n, [1] * 5, seed=0) == 0
+    assert found == pytest.approx(row_losses(p[held_out], y[held_out], "log_loss").mean())
+
+
+def test_one_map_per_class_is_tried_for_at_most_thirty_classes():
+    for classes in (30, 31):
+        auto = rc.Auto()
+        tried = auto._templates(Scores(np.full((1, classes), 1 / classes), logits=False))
+        assert sum(isinstance(each, rc.OneVsRest) for each in tried) == (2 if classes == 30 else 0)
+        assert len(auto.left_out_) == (0 if classes == 30 else 2)
 
 
 def test_work_beyond_the_limit_holds_out_one_fold_and_says_what_is_left_out(monkeypatch):

@@ -488,17 +488,25 @@ TRANSFORMED = [
     *((m, "multiclass") for m in SEVERAL),
     *((rc.VectorScaling(), kind) for kind in ("binary", "multiclass")),
     *((m(), "unlabeled") for m in (pu.PUPlatt, pu.PUTemperature, pu.PUBeta, pu.PUIsotonic, pu.PUHistogram)),
+    (pu.PUAverage(), "unlabeled"),
     *((m(), "forecast") for m in (rc.StdScaling, rc.SpreadSpline, rc.VarianceIsotonic, rc.VarianceHistogram)),
     *((m(), "forecast") for m in (rc.CdfIsotonic, rc.AutoForecast)),
+    (rc.Conformal(levels=[0.1, 0.9]), "forecast"),
+    (rc.PerGroup(rc.StdScaling()), "groups"),
 ]
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.pu.PriorSensitivityWarning")
 @pytest.mark.parametrize(("made", "task"), TRANSFORMED, ids=lambda each: repr(each))
 def test_transform_keeps_the_shape_of_what_it_is_given(made, task):
     p, y = _classes()
     if task == "forecast":
         columns = np.column_stack([p[:, 0], p[:, 1] + 0.5])
         assert clone(made).fit(columns, p[:, 2]).transform(columns).shape == columns.shape
+        return
+    if task == "groups":
+        forecast = cal.Gaussian(p[:, 2], p[:, 0], p[:, 1] + 0.5, group=y)
+        assert clone(made).fit(forecast).transform(forecast).std.shape == forecast.std.shape
         return
     if task == "multiclass":
         fitted = clone(made).fit(p, y)

@@ -188,6 +188,17 @@ def test_vector_scaling_satisfies_its_score_equations():
     np.testing.assert_allclose((residual * log_softmax(logits, axis=1)).mean(axis=0), 0, atol=1e-6)
 
 
+@pytest.mark.parametrize("scaling", [VectorScaling(), MatrixScaling()])
+def test_separable_rows_pay_the_ridge(scaling):
+    p, y = np.full((30, 3), 0.2) + 0.4 * np.eye(3)[np.arange(30) % 3], np.arange(30) % 3
+    fitted = clone(scaling).fit(p, y)
+    loss = -np.log(fitted.predict_proba(p)[np.arange(30), y]).mean()
+    moved = fitted.scale_ - 1 if isinstance(fitted, VectorScaling) else fitted.matrix_ - np.eye(3)
+    ridge = 1e-9 * (np.sum(moved**2) + np.sum(fitted.intercept_**2))
+    assert fitted.objective_ - loss == pytest.approx(ridge, rel=0.01)
+    assert ridge > 1e-8
+
+
 def test_dirichlet_pays_the_odir_penalty():
     logits, y = matrix_world(400, 3)
     fitted = Dirichlet(input="logits", lambda_off_diagonal=0.3, lambda_intercept=0.2).fit(logits, y)

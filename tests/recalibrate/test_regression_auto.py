@@ -53,6 +53,13 @@ def test_many_rows_find_the_factor_and_promise_the_gain_it_brings(factor):
     assert auto.expected_gain().interval.low > 0
 
 
+def test_a_curve_of_the_spread_needs_five_hundred_rows():
+    for n, names in ((400, ["no change", "StdScaling()"]), (600, ["no change", "StdScaling()", "SpreadSpline()"])):
+        auto = rc.AutoForecast().fit(gaussian(n))
+        assert [row["name"] for row in auto.results_] == names
+        assert [row["name"] for row in auto.left_out_] == ["SpreadSpline()"][: n < 500]
+
+
 def test_many_rows_find_a_curve_of_the_spread():
     rng = np.random.default_rng(0)
     std = rng.uniform(0.5, 2, 4000)

@@ -1,5 +1,7 @@
 """Maps of predicted distributions: closed forms, foreign references, known worlds, real predictions, files."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -107,6 +109,15 @@ def test_one_tiny_sigma_is_warned_of_and_withstood():
         assert recalibrate.StdScaling().fit(broken).scale_[0] > 1e6
     for criterion in ("crps", "mad"):
         assert recalibrate.StdScaling(criterion=criterion).fit(broken).scale_[0] == pytest.approx(2, abs=0.2)
+
+
+@pytest.mark.parametrize("share", [0.07, 0.15])
+def test_a_row_that_carries_a_tenth_of_the_squares_is_warned_of(share):
+    y = np.append(np.ones(99), np.sqrt(99 * share / (1 - share)))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        recalibrate.StdScaling().fit(cal.Gaussian(y, np.zeros(100), np.ones(100)))
+    assert [f"alone carries {share:.0%}" in str(each.message) for each in told] == [True] * (share > 0.1)
 
 
 def test_the_isotonic_map_is_that_of_scikit_learn():

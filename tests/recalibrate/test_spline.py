@@ -69,6 +69,13 @@ def test_the_evidence_is_the_logarithm_of_the_marginal_likelihood(smoothness):
     assert _evidence(fits, precision, np.array([True]))[0] == pytest.approx(integral, abs=0.02)
 
 
+def test_rows_are_pooled_into_1024_groups():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=4096))
+    knots = Spline(input="logits").fit(x, rng.random(4096) < expit(x)).knots_
+    assert knots[[0, -1]] == pytest.approx([x[:4].mean(), x[-4:].mean()])
+
+
 def test_the_chosen_smoothness_has_the_largest_evidence():
     p, y = quadratic_world(1500)
     chosen = Spline().fit(p, y).smoothness_

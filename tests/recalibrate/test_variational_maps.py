@@ -39,18 +39,18 @@ def test_smoothed_does_not_depend_on_the_order_of_rows_and_counts_are_rows_repea
     np.testing.assert_allclose(repeated, counted, atol=1e-9)
 
 
-def test_parts_hold_every_row_once():
-    from calibrant.recalibrate.variational_maps import PARTS, _parts
+def test_five_parts_hold_every_row_once():
+    from calibrant.recalibrate.variational_maps import _parts
 
     rng = np.random.default_rng(12)
     log_odds = rng.normal(size=500)
     index = rng.integers(0, 7, 500)
     for values in (rng.integers(0, 5, (2, 500)).astype(float), rng.random((2, 500))):
         for part, column in zip(_parts(values, log_odds, index, 7), values, strict=True):
-            assert part.shape == (PARTS + 1, 7)
-            assert not part[PARTS].any()
+            assert part.shape == (6, 7)
+            assert not part[5].any()
             np.testing.assert_allclose(part.sum(axis=0), np.bincount(index, column, 7))
-            np.testing.assert_allclose(part.sum(axis=1)[:PARTS] / column.sum(), 1 / PARTS, atol=0.05)
+            np.testing.assert_allclose(part.sum(axis=1)[:5] / column.sum(), 1 / 5, atol=0.05)
 
 
 @pytest.mark.no_cover

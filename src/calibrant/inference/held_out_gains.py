@@ -20,6 +20,8 @@ from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge
 
+#: Folds that the rows are divided into.
+#: Test: tests/inference/test_held_out_gains.py::test_five_folds_hold_every_row_once.
 FOLDS = 5
 
 
@@ -66,7 +68,8 @@ Loss = Literal["log loss", "Brier score"]
 
 #: Standard deviations of the excess loss of a fitted map that are added to the noise of the held-out rows. Of 0, 1,
 #: 1.5, 2, 2.5 and 3 the smallest with which intervals cover in at least 95 % of samples, on average over the maps, in
-#: every world that it was chosen in: with 2 it is 94 % where rows are clustered (reproduce.report_gains).
+#: every world that it was chosen in: with 2 it is 94 % where rows are clustered (reproduce.report_gains). Test:
+#: tests/inference/test_held_out_gains.py::test_the_gain_is_the_mean_difference_over_the_mean_loss.
 FIT_ERRORS = 2.5
 
 
@@ -194,6 +197,7 @@ def _error_if_true(entries: Entries, p: Floats, difference: Floats) -> float:
 
 
 #: Cells that the scores of the rows a map is fitted to are counted on: far finer than any map could tell.
+#: Test: tests/reporting/sections/test_recalibration.py::test_counting_on_a_grid_hardly_changes_a_map.
 TRAINING_GRID = HybridGrid(cells=1 << 11)
 
 
@@ -304,5 +308,5 @@ def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:
     score, after = data.y_prob.astype(np.float64), data.y_prob.astype(np.float64).copy()
     weighted = fold if data.weight is None else fold[data.weight > 0]
     for k, one in zip(np.unique(weighted).tolist(), fitted, strict=True):
-        after[fold == k] = one.predict_proba(score[fold == k])[:, 1]
+        after[fold == k] = one.predict_checked(Scores(score[fold == k], logits=False))[:, 1]
     return Binary(data.y_true, np.clip(after, 0.0, 1.0), weight=data.weight, group=data.group)

@@ -338,9 +338,11 @@ def prior_shift(
     return p * ratio / (p * ratio + (1 - p))
 
 
-#: The prior is taken to be known to this part of itself, if no interval is given.
+#: The prior is taken to be known to this part of itself, if no interval is given. Test:
+#: tests/pu/test_recalibration_recalibration_average.py::test_both_maps_have_the_prior_nearest_to_the_mean_score.
 _KNOWN_TO = 0.1
 #: Bins and level of the largest prior that the scores allow.
+#: Test: tests/pu/test_recalibration_recalibration_average.py::test_a_prior_that_the_scores_rule_out_is_cut.
 _BINS, _LEVEL = 20, 0.95
 
 

@@ -51,9 +51,11 @@ Combine = Literal["average", "choose", "stack"]
 _LOSS_NAMES: dict[Loss, str] = {"log_loss": "log loss", "brier": "Brier score"}
 
 #: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
+#: Test: tests/recalibrate/test_auto.py::test_a_thousand_rows_of_a_thousand_classes_hold_out_one_fold.
 _WORK = 1e9
 
 #: Beyond this many classes one map per class costs more than all other candidates, and is left out by default.
+#: Test: tests/recalibrate/test_auto.py::test_one_map_per_class_is_tried_for_at_most_thirty_classes.
 _ONE_VS_REST_CLASSES = 30
 
 #: Probabilities that are mixed at once.

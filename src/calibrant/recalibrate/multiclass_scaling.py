@@ -26,10 +26,8 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 
 #: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
 #: moves any other by far less than its standard error.
+#: Test: tests/recalibrate/test_multiclass_scaling.py::test_separable_rows_pay_the_ridge.
 RIDGE = 1e-9
-
-#: How close to its minimum the objective comes: many parameters are content with less.
-_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-14, 1e-10, 1000
 
 
 class AffineMap(Recalibrator):
@@ -46,7 +44,8 @@ class AffineMap(Recalibrator):
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         z = self._fit_inputs(scores, codes, weight)
         problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
-        found = minimise(problem, tolerance=_CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH)
+        # To the rounding of the mean log loss; a thousand parameters or more are content with less.
+        found = minimise(problem, tolerance=1e-14 if problem.cost.size < 1000 else 1e-10)
         if not found.converged:
             from sklearn.exceptions import ConvergenceWarning
 
@@ -362,9 +361,6 @@ def _require_strengths(strengths: dict[str, float]) -> None:
             raise ValueError(message)
 
 
-_STEPS, _HALVINGS = 100, 30
-
-
 class EnsembleTemperature(Recalibrator):
     r"""Ensemble temperature scaling (ETS): a mixture of tempered, predicted and uniform probabilities.
 
@@ -426,7 +422,7 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
 
     w = np.full(given.shape[1], 1 / given.shape[1])
     value = _cost(given, share, w)
-    for _ in range(_STEPS):
+    for _ in range(100):  # a few are enough
         ratio = given / (given @ w)[:, None]
         slope = 1 - share @ ratio
         if slope.min() > -1e-12 and float(np.abs(w @ slope)) < 1e-12:
@@ -450,7 +446,7 @@ def _cost(given: Floats, share: Floats, w: Floats) -> float:
 
 def _searched(given: Floats, share: Floats, w: Floats, value: float, step: Floats) -> tuple[Floats, float] | None:
     """The first of the halved steps that lowers the cost."""
-    for halving in range(_HALVINGS):
+    for halving in range(30):  # to the rounding of the weights
         trial = w + step * 0.5**halving
         found = _cost(given, share, trial)
         if found < value:

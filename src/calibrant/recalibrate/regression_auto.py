@@ -26,6 +26,7 @@ from calibrant.recalibrate.regression_maps import Conformal, SpreadSpline, StdSc
 from calibrant.results.estimate import Estimate
 
 #: A curve of the spread is tried from this many rows on: with 200 rows of heavy tails it did more harm than good.
+#: Test: tests/recalibrate/test_regression_auto.py::test_a_curve_of_the_spread_needs_five_hundred_rows.
 _CURVE_ROWS = 500
 
 
@@ -213,6 +214,7 @@ def _weights(changes: Changes, held_out: list[Floats]) -> Floats:
 
 
 #: Rows that the predicted variance counts for.
+#: Test: tests/recalibrate/test_regression_auto.py::test_weights_and_losses_are_the_formula_written_out.
 PRIOR_ROWS = 5.0
 
 

@@ -34,6 +34,7 @@ from calibrant.table.bintable import BinTable
 Criterion = Literal["nll", "crps", "mad"]
 
 #: A single row that carries more than this part of the sum of z^2 decides the factor by itself.
+#: Test: tests/recalibrate/test_regression_maps.py::test_a_row_that_carries_a_tenth_of_the_squares_is_warned_of.
 CARRIED_BY_ONE = 0.1
 #: The median of |Z| for a standard normal Z.
 #: Derived: the quantile of the standard normal distribution at 3/4.

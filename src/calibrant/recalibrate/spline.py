@@ -16,6 +16,7 @@ from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
+#: Test: tests/recalibrate/test_spline.py::test_rows_are_pooled_into_1024_groups.
 _GROUPS = 1024
 
 #: Candidates for the smoothness. The penalty is that of a Gaussian prior on the curvature over the range of the knots.

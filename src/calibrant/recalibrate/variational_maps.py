@@ -15,6 +15,7 @@ from calibrant.recalibrate.expressions import Expression, ScoreExpressions, expi
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.
+#: Test: tests/recalibrate/test_variational_maps.py::test_five_parts_hold_every_row_once.
 PARTS = 5
 
 
