@@ -282,9 +282,8 @@ class HeldOut:
     def after(self, predicted: Floats) -> Binary | BinTable:
         """The same rows with other predictions: a fine table, or rows where they are clustered."""
         if self.rows is not None:
-            return Binary(
-                self.rows.y_true, np.clip(predicted, 0.0, 1.0), weight=self.rows.weight, group=self.rows.group
-            )
+            p = np.clip(predicted, 0.0, 1.0)
+            return Binary(self.rows.y_true, p, weight=self.rows.weight, group=self.rows.group)
         return merge([self._table(predicted, where) for where in self.bounds])
 
     def _table(self, predicted: Floats, where: slice) -> BinTable:

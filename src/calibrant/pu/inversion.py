@@ -120,9 +120,8 @@ class PUInversion:
             raise InvalidPredictions(message)
         table = fine_cells(data, needed_by="PUInversion")
         effect, mean_effect = (1.0, 1.0) if isinstance(data, BinTable) else design_effects(data, table)
-        ends = [
-            _Trials.of(PooledScores.of(one, effect), float(exponent), level, self).ends() for one in self._priors(table)
-        ]
+        pooled = (PooledScores.of(one, effect) for one in self._priors(table))
+        ends = [_Trials.of(scores, float(exponent), level, self).ends() for scores in pooled]
         limit = mean_gap_limit(
             Gaps.of(table),
             risk=(1 - level) / 2 - tail_risk(level),
@@ -248,9 +247,8 @@ class _Trials:
         rows = np.diag(gaps.predicted_squares) - np.outer(gaps.predicted, gaps.predicted)
         unlabeled = normal @ _root(half.T @ rows @ half / max(gaps.n_unlabeled - 1, 1.0)).T
         count = max(round(gaps.n_positive), 1)
-        labelled = (
-            generator(seed, "labelled positives").multinomial(count, positive / positive.sum(), self._draws) / count
-        )
+        rng = generator(seed, "labelled positives")
+        labelled = rng.multinomial(count, positive / positive.sum(), self._draws) / count
         return unlabeled + gaps.prior * (labelled - positive) @ half + uncertain
 
 
@@ -294,9 +292,8 @@ def row_influence(
 ) -> tuple[Floats, NDArray[np.intp]]:
     """What each row (positives, then the others) adds to the coordinates of the fit, and the pool of each row."""
     gaps, split = scores.gaps, len(data.positive)
-    score = np.concatenate([data.positive, data.unlabeled[split:] if data.nested else data.unlabeled]).astype(
-        np.float64
-    )
+    others = data.unlabeled[split:] if data.nested else data.unlabeled
+    score = np.concatenate([data.positive, others]).astype(np.float64)
     pool = scores.pool[np.clip(np.searchsorted(table.high, score), 0, len(table) - 1)]
     weight = np.ones(len(score)) if data.weight is None else data.weight
     positive, population = weight.copy(), weight.copy()
@@ -333,21 +330,13 @@ class PooledScores:
 
     The error mass of a pool is :math:`\pi q - F`, where q is its share of the positives and F the mean of its scores
     over all unlabeled rows.
-
-    Attributes
-    ----------
-    gaps : Gaps
-        Prior, shares u and q, means of 1_c f and 1_c f², and effective numbers of rows.
-    position : array in [0, 1]
-    score : array
-        Mean score of the unlabeled rows of each pool.
-    pool : array
-        The pool of each cell of the fine table.
     """
 
     gaps: Gaps
+    #: Place in [0, 1] and mean score of the unlabeled rows of each pool.
     position: Floats
     score: Floats
+    #: The pool of each cell of the fine table.
     pool: NDArray[np.intp]
 
     @classmethod
@@ -409,26 +398,8 @@ def mean_gap_limit(
     about `risk` at most. It is 0 unless D differs from 0 in a two-sided test at a third of `risk`: another test of the
     same data excludes an error of zero too, and the risks of both add up there.
 
-    Parameters
-    ----------
-    gaps : Gaps
-    risk : float
-        The probability that the limit may exceed the error.
-    design_effect : float
-        How much larger clusters make the variance of the mean gap.
-    prior_error : float
-        Standard error of the prior.
-    prior_interval : (low, high), optional
-        The interval in which the prior lies: of its priors, the one nearest to the mean score is taken.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
-    >>> gaps = Gaps.of(cal.BinTable.of(data, cal.EqualMass(10)))
-    >>> round(mean_gap_limit(gaps, risk=0.025), 3), round(mean_gap_limit(gaps, risk=0.025, prior_error=0.02), 3)
-    (0.096, 0.062)
+    Clusters make the variance of the mean gap larger by `design_effect`. Of the priors of `prior_interval`, in which
+    the prior lies, the one nearest to the mean score is taken.
     """
     from scipy.special import stdtr, stdtrit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Self
 
 import numpy as np
@@ -129,11 +129,8 @@ class BayesianAverage(BinaryRecalibrator):
         self.members_ = [name for family in families for name in family.members]
         self.member_weight_ = softmax(np.concatenate(scores)[None])[0]
         fitted = [coefficients for coefficients, _ in fits]
-        self.log_odds_, self.corrected_ = broken_line(
-            lambda at: _averaged(corrections, at, fitted, self.member_weight_),
-            corrections.corners,
-            tolerance=_TOLERANCE,
-        )
+        average = partial(_averaged, corrections, coefficients=fitted, member_weight=self.member_weight_)
+        self.log_odds_, self.corrected_ = broken_line(average, corrections.corners, tolerance=_TOLERANCE)
 
     def _map(self, scores: Scores) -> Floats:
         x = np.clip(scores.log_odds, -LARGEST, LARGEST)
@@ -158,12 +155,8 @@ def _fit_pooled(maps: Sequence[tuple[BayesianAverage, _Pooled]]) -> None:
     corrections = [Corrections.of(*pooled) for _, pooled in maps]
     families = [list(unit.families(unit.scores)) for unit in corrections]
     outcomes = [(positive, weight - positive) for _, (_, weight, positive) in maps]
-    fits = iter(
-        fit_families(
-            [family for own in families for family in own],
-            [seen for own, seen in zip(families, outcomes, strict=True) for _ in own],
-        )
-    )
+    seen = [each for own, each in zip(families, outcomes, strict=True) for _ in own]
+    fits = iter(fit_families(list(chain.from_iterable(families)), seen))
     for (inner, _), unit, own in zip(maps, corrections, families, strict=True):
         inner._average(unit, own, list(islice(fits, len(own))))
 
@@ -228,21 +221,13 @@ _PRIORS = {
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Members that share an offset and a basis: their prior standard deviations, precisions and weights.
+    """Members that share an offset and a basis: their prior standard deviations, precisions and weights."""
 
-    Attributes
-    ----------
-    name : str
-        Families of the same name differ in offset and basis only.
-    note : str
-        What their offset is, for the names of the members.
-    columns : callable
-        Makes the basis, (m, p), which not everyone needs.
-    """
-
+    #: Families of the same name differ in offset and basis only; the note says what the offset is.
     name: str
     note: str
     offset: Floats
+    #: Makes the basis, (m, p), which not everyone needs.
     columns: Callable[[], Floats]
     scales: tuple[float, ...]
     precision: Floats
@@ -269,25 +254,14 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """The families, in units that were learnt from log odds and their weights.
-
-    Attributes
-    ----------
-    scores, ranks : array
-        Log odds, rising, and their mid-ranks.
-    rows : float
-        Effective number of rows.
-    cuts : (float, float)
-        Where log odds are cut, below and above; at `LARGEST` none are.
-    centres, spreads : array
-        Mean and standard deviation of the log odds, weighted by information, as they are and (if there are any beyond
-        the cuts) cut.
-    """
+    """The families, in units that were learnt from log odds (rising, with their mid-ranks) and their weights."""
 
     scores: Floats
     ranks: Floats
     rows: float
+    #: Where log odds are cut, below and above; at `LARGEST` none are.
     cuts: tuple[float, float]
+    #: Of the log odds, weighted by information, as they are and (if there are any beyond the cuts) cut.
     centres: Floats
     spreads: Floats
 
@@ -353,18 +327,9 @@ class Corrections:
 
 
 def fit_families(families: Sequence[Family], outcomes: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Fit all members of each family to its own outcomes; families of the same name at once, which is much faster.
+    """Coefficients (members, p) and evidence of each family, fitted to its own outcomes: numbers of ones and of zeros.
 
-    Parameters
-    ----------
-    families : sequence
-    outcomes : sequence of (positive, negative)
-        How often the outcomes 1 and 0 were seen at the log odds of each family.
-
-    Returns
-    -------
-    list of (coefficients, evidence)
-        Arrays (members, p) and (members,): see `logistic_fits`.
+    Families of the same name are fitted at once, which is much faster: see `logistic_fits`.
     """
     found: dict[int, tuple[Floats, Floats]] = {}
     for name in dict.fromkeys(family.name for family in families):

@@ -25,6 +25,8 @@ IDENTITY_PRIOR = 0.3
 #: than 1e-4.
 _LEAST_SHARE = 1e-4
 
+Loss = Literal["log_loss", "brier"]
+
 
 def prior_weights(number: int) -> Floats:
     """Prior weights of the identity, which comes first, and the other maps."""
@@ -42,9 +44,7 @@ def posterior_weights(prior: Floats, log_likelihood: Floats) -> Floats:
     return np.asarray(share / share.sum())
 
 
-def stacking_weights(
-    held_out: Sequence[Floats], codes: Codes, mass: Floats, loss: Literal["log_loss", "brier"]
-) -> Floats:
+def stacking_weights(held_out: Sequence[Floats], codes: Codes, mass: Floats, loss: Loss) -> Floats:
     """The point of the simplex whose mixture of held-out probabilities has the lowest mean loss (a convex problem)."""
     from scipy.optimize import minimize
 
@@ -86,9 +86,6 @@ def kept_from_certainty(q: Floats, p: Floats, n: float) -> Floats:
 
     n rows cannot show that an event is rarer than that; where it was predicted to be, the prediction may stay. No
     probability is then above :math:`\max(p, 1 - \tfrac{1}{2(n+1)})` either, because its complement is not below.
-
-    >>> kept_from_certainty(np.array([[1.0, 0.0]]), np.array([[0.7, 0.3]]), 4)
-    array([[0.9, 0.1]])
     """
     least = np.minimum(p, certainty_floor(n))
     low = np.flatnonzero((q < least).any(axis=1))
@@ -100,30 +97,16 @@ def kept_from_certainty(q: Floats, p: Floats, n: float) -> Floats:
     return result
 
 
-Loss = Literal["log_loss", "brier"]
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows with what each of several maps predicts for them when it was fitted without their fold.
-
-    Attributes
-    ----------
-    probabilities : list of array (n, K)
-        One per map.
-    codes : array (n,)
-        Observed classes.
-    mass : array (n,)
-        How many rows each counts for.
-    fold : array (n,)
-    maps : list of Recalibrator
-        Fitted to all rows; none unless they were asked for.
-    """
+    """Rows with what each of several maps, (n, K) each, predicts for them when it was fitted without their fold."""
 
     probabilities: list[Floats]
     codes: Codes
+    #: How many rows each counts for.
     mass: Floats
     fold: Codes
+    #: Fitted to all rows; none unless they were asked for.
     maps: list[Recalibrator] = field(default_factory=list)
 
     @classmethod
@@ -215,7 +198,6 @@ def gain_and_error(before: Floats, after: Floats, codes: Codes, mass: Floats, lo
     """Mean loss of `before` less that of `after`, and a standard error that knows of outcomes not seen.
 
     Both are infinite if the log loss of `before` is and that of `after` is not.
-
     Twenty rows without an event have almost the same gain each, but one event among them would have changed it. The
     variance is therefore at least what it would be if either probabilities were true.
     """
@@ -249,12 +231,6 @@ def held_out_estimate(value: float, error: float, *, name: str, folds: int, n: i
     # An outcome of probability 0 has occurred: there is no doubt that the mean loss is infinite.
     reach = 0.0 if np.isinf(value) else float(ndtri((1 + level) / 2)) * error
     method, target = f"{folds}-fold cross-validation", Target("mean score")
-    interval = Interval(
-        value - reach,
-        value + reach,
-        level=level,
-        method=method,
-        target=target,
-        assumption="independent rows, new ones like these",
-    )
+    likeness = "independent rows, new ones like these"
+    interval = Interval(value - reach, value + reach, level=level, method=method, target=target, assumption=likeness)
     return Estimate(value, name=name, method=method, n=n, target=target, interval=interval)
