@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.held_out_gains import TRAINING_GRID, held_out_rows
+from calibrant.inference.held_out_gains import held_out_rows
 from calibrant.recalibrate import Isotonic, Platt, VectorScaling
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import Part
