@@ -118,14 +118,7 @@ def _cells(data: Data, y_prob: Column) -> BinTable:
 class _Curves:
     """The curves of each of d sets of outcomes with the same scores, on m bins of them.
 
-    Attributes
-    ----------
-    share : array (m,)
-        Of each bin.
-    gap, noise : array (d, j, m)
-        Gap and sampling variance of each curve.
-    weight : array (d, j)
-        Of each curve.
+    `share` (m) is that of each bin; `gap` and `noise` (d, j, m) are gap and variance of each curve.
     """
 
     share: Floats

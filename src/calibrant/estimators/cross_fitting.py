@@ -28,24 +28,10 @@ from calibrant.table.of_data import outcome_cells
 class CrossFitted:
     """Entries (a row, or many rows of one score and outcome) with their fold and, once fitted, their out-of-fold map.
 
-    Attributes
-    ----------
-    predicted, recalibrated : array (r, d)
-        d = 1 for binary tasks: the probability of the event. Of several classes in the precision they were given in.
-        `recalibrated` is None before a map was fitted.
-    observed : array (r,)
-        The number of the class, 0 or 1 for binary tasks.
-    weight, weight_squares : array (r,)
-        Sum of the weights of the entry's rows and of their squares.
-    fold : array (r,)
-    n : int
-        Number of rows.
-    cluster : array (r,) or None
-        Rows of one cluster are in one fold.
-    row : array (r,) or None
-        Row number of each entry; None where entries are cells of a table.
-    confidence : bool
-        Whether the event is "the predicted class is right", so that the accuracy decides what is overconfident.
+    Probabilities have shape (r, d), with d = 1 for binary tasks; `observed` is the number of the class. `weight` and
+    `weight_squares` are sums over the rows of an entry. Rows of one cluster are in one fold; `row` is None for cells
+    of a table. `confidence`: the event is "the predicted class is right", and the accuracy decides what is
+    overconfident.
     """
 
     predicted: Reals
@@ -81,13 +67,9 @@ class CrossFitted:
     @property
     def base_rates(self) -> Floats:
         """Share of each class, or of the event."""
-        sums = (
-            (self.weight @ self.observed)[None]
-            if self.columns == 1
-            else np.bincount(self.observed, self.weight, self.columns)
-        )
-        rates: Floats = sums / self.weight.sum()
-        return rates
+        if self.columns == 1:
+            return np.asarray((self.weight @ self.observed)[None] / self.weight.sum())
+        return np.asarray(np.bincount(self.observed, self.weight, self.columns) / self.weight.sum())
 
     @property
     def information(self) -> Floats:

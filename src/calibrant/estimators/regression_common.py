@@ -87,9 +87,7 @@ def central_interval(task: Forecast, nominal: float) -> tuple[Floats, Floats]:
 
 def equal_width(bins: EqualWidth | int) -> EqualWidth:
     """Bins of the probability integral transform; a whole number n means `EqualWidth(n)`."""
-    if isinstance(bins, EqualWidth):
-        return bins
-    return EqualWidth(validation.whole("bins", bins))
+    return bins if isinstance(bins, EqualWidth) else EqualWidth(validation.whole("bins", bins))
 
 
 def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> dict[str, Any]:

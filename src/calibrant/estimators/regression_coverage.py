@@ -274,13 +274,9 @@ def _curve_error(
         gaps = np.abs(curve(at) - at)
         value = float(gaps.max() if np.isinf(norm) else np.mean(gaps**norm) ** (1 / norm))
         method = f"mean over {len(at)} levels"
-    each = by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
-    details = {
-        "null": curve.null(norm, at),
-        "central": curve_of is central_curve,
-        "levels": None if at is None else at.tolist(),
-        **each,
-    }
+    details = {"null": curve.null(norm, at), "central": curve_of is central_curve}
+    details |= {"levels": None if at is None else at.tolist()}
+    details |= by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
     return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)
 
 
@@ -388,9 +384,7 @@ def _ramps(low: Floats, high: Floats, weight: Floats, size: float) -> PitCurve:
     begin, end = place[: len(low)], place[len(low) :]
     ramp = high > low
     steep = weight[ramp] / (high - low)[ramp]
-    slope = np.cumsum(
-        np.bincount(begin[ramp], steep, len(at)) - np.bincount(end[ramp], steep, len(at)),
-    )
+    slope = np.cumsum(np.bincount(begin[ramp], steep, len(at)) - np.bincount(end[ramp], steep, len(at)))
     rise = np.concatenate([[0.0], slope[:-1] * np.diff(at)])
     jump: Floats = np.bincount(end[~ramp], weight[~ramp], len(at)).astype(np.float64)
     after: Floats = np.cumsum(rise + jump)

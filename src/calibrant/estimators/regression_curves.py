@@ -180,17 +180,8 @@ def interval_curve(
         at = validation.probabilities("levels", levels).astype(np.float64)
     curve = central_curve(task) if central else pit_curve(task)
     low, high = _binomial_band(at, curve.size, level)
-    return ForecastCurve(
-        "interval",
-        at,
-        curve(at),
-        at,
-        low,
-        high,
-        level,
-        task.y_true.size,
-        {"central": central, "area": curve.distance(1)},
-    )
+    details = {"central": central, "area": curve.distance(1)}
+    return ForecastCurve("interval", at, curve(at), at, low, high, level, task.y_true.size, details)
 
 
 @takes_columns

@@ -382,17 +382,9 @@ def _mean_square(data: BinTable | Forecast, *, needed_by: str) -> Estimate:
             for rows in map(Samples.rows, leave_one_out_ensembles(data))
         ]
         null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
-    return Estimate(
-        value,
-        name="Mean z^2",
-        method="mean",
-        n=data.n if isinstance(data, BinTable) else len(squared),
-        details={
-            "null": null,
-            "largest_share": largest / total if total > 0 else 0.0,
-            **by_output(data, mean_squared_z),
-        },
-    )
+    details = {"null": null, "largest_share": largest / total if total > 0 else 0.0, **by_output(data, mean_squared_z)}
+    n = data.n if isinstance(data, BinTable) else len(squared)
+    return Estimate(value, name="Mean z^2", method="mean", n=n, details=details)
 
 
 def _root_of_null(null: dict[str, Any]) -> dict[str, Any]:
