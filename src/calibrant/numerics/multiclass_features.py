@@ -35,21 +35,11 @@ def compressed_logs(z: Floats, rows: float) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Rows of class probabilities and what stands for each of them in a likelihood.
+    """Rows of class probabilities, with compressed logs, and what stands for each of them in a likelihood.
 
-    Attributes
-    ----------
-    logs : array (n, K)
-        Compressed log probabilities of all classes.
-    doubt : array (n,)
-        Logarithm of one minus the top confidence, summed over the other classes in double precision: single precision
-        would lose it where the top confidence is near 1.
-    index : array (n, M) or None
-        Class of each entry, leading class first; K for a band. None where the entries are the classes.
-    log_mass : array (n, M)
-        Logarithm of the probability of the entry.
-    representative : array (n, M)
-        Logarithm of the mean probability of the classes of the entry.
+    `doubt` is log(1 - top confidence), summed over the other classes in double precision: single would lose it near 1.
+    `index`, (n, M), is the class of each entry, leading class first and K for a band; None where the entries are the
+    classes. `log_mass` is the log probability of an entry, `representative` that of the mean of its classes.
     """
 
     logs: Singles
@@ -308,14 +298,8 @@ _OWN_TABLE, _TOP_TABLE = (
 class SharedFeatures:
     """Scales of the features, made from predicted probabilities alone.
 
-    Attributes
-    ----------
-    quantiles : array (65,)
-        Of the logits of all entries.
-    top_range : array (2,)
-        Between which log(1 - top confidence) is told apart.
-    scale : float
-        Spread of the log probabilities around the mean of their row.
+    Quantiles are those of the logits of all entries; log(1 - top confidence) is told apart within `top_range`; `scale`
+    is the spread of the log probabilities around the mean of their row.
     """
 
     quantiles: Floats
@@ -362,16 +346,9 @@ class SharedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Features shared by the classes, dense, and one intercept and slope per class, kept implicit.
+    """Features shared by the classes, (n, M, 19), and one intercept and slope per class, kept implicit.
 
-    Attributes
-    ----------
-    shared : array (n, M, 19)
-    slope : array (n, M)
-        What the slopes of the classes are applied to.
-    index : array (n, M) or None
-        Class of each entry, K for those that have no class of their own; None where the entries are the classes.
-    classes : int
+    The slopes are applied to `slope`; `index` is the class of each entry, as in `Entries`.
     """
 
     shared: Singles

@@ -61,15 +61,8 @@ _ROWS = 4096
 class Prepared:
     """Rows ready for a map.
 
-    Attributes
-    ----------
-    entries : Entries
-    design : Design
-        Shared features of the entries.
-    inputs : array (n, r)
-        Of the matrix: standardised log probabilities, or their principal scores.
-    codes : tuple of array (n, F)
-        Cells of the log odds of pairs of classes, one array per size of cells; none with many classes.
+    `inputs`, (n, r), are standardised log probabilities or their principal scores; `codes`, one (n, F) per size of
+    cells and none with many classes, are cells of the log odds of pairs of classes.
     """
 
     entries: Entries
@@ -98,16 +91,8 @@ class Prepared:
 class Frame:
     """Scales, axes and cells by which rows are prepared.
 
-    Attributes
-    ----------
-    rows : float
-        Probabilities below 1 / (4 rows) are not told apart.
-    features : SharedFeatures
-    mean : array (K,)
-        Of the log probabilities.
-    axes : array (K, r) or (1, 1)
-        Principal axes, divided by the spread of the log probabilities; that factor alone with few classes.
-    cells : tuple of PairCells
+    Probabilities below 1 / (4 `rows`) are not told apart. `axes`, (K, r), are principal axes divided by the spread of
+    the log probabilities, whose mean is `mean`; that factor alone, (1, 1), with few classes.
     """
 
     rows: float
@@ -220,17 +205,7 @@ def working_weights(weight: Floats) -> Singles:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Stages A, B and T, fitted.
-
-    Attributes
-    ----------
-    frame : Frame
-    coefficients : array
-        Of the shared features, then intercepts and slopes of the classes.
-    matrix : array (r, K)
-    tables : tuple of PairTables
-        One per size of cells; none with many classes.
-    """
+    """Stages A, B and T, fitted: coefficients of shared features, then of classes; matrix; tables of pairs."""
 
     frame: Frame
     coefficients: Floats

@@ -135,14 +135,9 @@ NEAR = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class LogisticLine:
-    r"""Cells of a variable z with weights w, of which s are events, under logit P(Y = 1) = a + b z.
+    r"""Cells of a rising variable z with weights w, of which s are events, under logit P(Y = 1) = a + b z.
 
     .. math:: \ell(a, b) = \sum_i \bigl[s_i (a + b z_i) - w_i \log(1 + e^{a + b z_i})\bigr]
-
-    Attributes
-    ----------
-    z : array, ascending
-    weight, events : arrays
     """
 
     z: Floats

@@ -22,14 +22,7 @@ _SETTLED = 0.3
 class ConditionalLogit:
     """Penalised conditional logit whose precisions per block are set by their marginal likelihood.
 
-    Parameters
-    ----------
-    design : Design
-        The features.
-    position : array (n,)
-        The entry of each row that was observed.
-    weight : array (n,)
-        Weights that add up to the effective number of rows.
+    `position` is the entry of each row that was observed; weights add up to the effective number of rows.
     """
 
     def __init__(self, design: Design, position: Codes, weight: Singles) -> None:

@@ -66,19 +66,7 @@ class Penalty:
 
 
 class AffineLogLoss(ABC):
-    """Penalised log loss of an affine map of log probabilities; what depends on its shape is left to subclasses.
-
-    Parameters
-    ----------
-    z : array of shape (K, n)
-        Log probabilities, class by row.
-    codes : array of shape (n,)
-        Outcomes.
-    weight : array of shape (n,), optional
-        Row weights.
-    penalty : Penalty
-        Cost of the parameters.
-    """
+    """Penalised log loss of an affine map of log probabilities z, (K, n); its shape is left to subclasses."""
 
     #: From which parameter of a class on one number may be added to that of all classes.
     _free: ClassVar[int]
@@ -344,12 +332,6 @@ class MultinomialLines:
     .. math:: \log \frac{P(Y = k)}{P(Y = 0)} = a_k + b_k x_k, \qquad k = 1, \dots, K - 1.
 
     Parameters are the intercepts and then the slopes, 2 (K - 1) of them.
-
-    Attributes
-    ----------
-    x : array (n, K - 1)
-    codes : array (n,)
-    weight : array (n,)
     """
 
     x: Floats

@@ -52,19 +52,10 @@ KEEP_MATRIX = 2.0
 
 @dataclass(frozen=True, eq=False)
 class LogisticFits:
-    """A stack of fits, the first axes running over data sets and penalties.
+    """A stack of fits of what `logistic_fits` was given, the first axes running over data sets and penalties.
 
-    Attributes
-    ----------
-    coefficients : array (..., p)
-    eta : array (..., m)
-        Fitted logit of each bin.
-    evidence : array (...)
-        Laplace approximation of the log marginal likelihood.
-    factor : array (..., p, p)
-        Cholesky factor of the Hessian at the fit.
-    basis, precision, positive, negative
-        What was fitted: see `logistic_fits`.
+    `eta` holds fitted logits of bins, `evidence` Laplace approximations of log marginal likelihoods, and `factor` the
+    Cholesky factors of the Hessians, (..., p, p).
     """
 
     coefficients: Floats
@@ -125,19 +116,9 @@ def logistic_fits(
 ) -> LogisticFits:
     """Fit logit P(y=1) = offset + basis @ b by penalised likelihood, b ~ N(0, 1/precision).
 
-    Parameters
-    ----------
-    basis : array (m, p) or (d, m, p)
-        Of all data sets, or one of each.
-    offset : array (m,) or (d, m)
-    positive, negative : array (d, m)
-        Number of rows with outcome 1 and 0 per bin, for d data sets.
-    precision : array (j, p)
-        Each data set is fitted with each of these diagonal penalties.
-    start : array (d, q), optional
-        Where Newton begins in the first q coefficients of each data set.
-    tolerance : float
-        The gain in log-likelihood that may be left, twice.
+    Basis, (m, p) or (d, m, p), and offset are those of all d data sets or one of each; `positive` and `negative` count
+    the rows of each bin, (d, m). Each data set is fitted with each of the diagonal penalties, (j, p). `start`,
+    (d, q), is where Newton begins in the first q coefficients; twice the gain left at the end is at most `tolerance`.
     """
     d, j = len(positive), len(precision)
     ones, penalty = np.repeat(positive, j, axis=0), np.tile(precision, (d, 1))
