@@ -164,7 +164,7 @@ lowest: ## the oldest versions of NumPy, SciPy and scikit-learn that are allowed
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet --upgrade pip
 	.venv-peers/bin/pip install --quiet torch==2.13.0
-	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost
+	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost river
 	touch $@
 
 bench: $(VENV)/test.stamp .venv-peers/bench.stamp ## speed and memory against other packages; TOPICS=<one of benchmarks/>

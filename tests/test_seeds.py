@@ -101,6 +101,7 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "reliability_curve": lambda r, s: float(
         np.nanmean(cal.reliability_curve(r.binary, draws=99, seed=s).consistency_low)
     ),
+    "over_time": lambda r, s: cal.over_time(r.binary, np.arange(len(r.binary)) // 100, seed=s).change.p_value,
     "report": lambda r, s: reported_gain(cal.report(r.binary, seed=s)),
     "report of classes": lambda r, s: reported_gain(cal.report(r.classes, seed=s)),
     "report of forecasts": lambda r, s: reported_gain(cal.report(r.forecast, seed=s)),

@@ -18,6 +18,7 @@ PACKAGES = (
     "calibrant",
     "calibrant.estimators",
     "calibrant.inference",
+    "calibrant.monitor",
     "calibrant.recalibrate",
     "calibrant.monitor",
     "calibrant.pu",

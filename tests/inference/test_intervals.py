@@ -229,7 +229,7 @@ def test_defaults_follow_the_target():
 def test_every_method_serves_something_that_is_known():
     named = [getattr(room, name) for room in (inference, cal.pu) for name in room.__all__]
     methods = [one for one in named if isinstance(one, type) and hasattr(one, "serves")]
-    assert len(methods) == 20
+    assert len(methods) == 18
     assert {one.serves for one in methods} == set(BY_METHOD)
     assert all(isinstance(one(), Method) for one in methods)
 
