@@ -29,6 +29,9 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 #: Test: tests/recalibrate/test_multiclass_scaling.py::test_separable_rows_pay_the_ridge.
 RIDGE = 1e-9
 
+#: Mean log loss that may be left to gain without a warning. Derived: far below any standard error of a mean log loss.
+_UNNOTICED = 1e-8
+
 
 class AffineMap(Recalibrator):
     """Base: log probabilities in, softmax of an affine function of them out.
@@ -46,7 +49,7 @@ class AffineMap(Recalibrator):
         problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
         # To the rounding of the mean log loss; a thousand parameters or more are content with less.
         found = minimise(problem, tolerance=1e-14 if problem.cost.size < 1000 else 1e-10)
-        if not found.converged:
+        if found.left > _UNNOTICED:
             from sklearn.exceptions import ConvergenceWarning
 
             message = (

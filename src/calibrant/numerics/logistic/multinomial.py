@@ -267,13 +267,13 @@ def _inverse_factor(matrix: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a search ended: parameters, value, largest component of the gradient, evaluations; whether it converged."""
+    """Where a search ended: parameters, value, largest component of the gradient, evaluations, what is left to gain."""
 
     theta: Floats
     value: float
     gradient: float
     evaluations: int
-    converged: bool
+    left: float
 
 
 def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
@@ -309,10 +309,10 @@ def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
         root = problem.root(later=number > 0)
         found = minimize(objective, np.zeros(theta.size), jac=True, method="L-BFGS-B", callback=stop, options=options)
         theta = at(found.x)
-        converged = float(found.jac @ found.jac) <= 2 * tolerance or found.nit == 0  # else no step shows a gain
-        if converged:
+        left = float(found.jac @ found.jac) / 2
+        if left <= tolerance or found.nit == 0:  # no step shows a gain
             break
-    return Minimum(theta, float(found.fun), float(np.abs(gradient).max()), evaluations, converged)
+    return Minimum(theta, float(found.fun), float(np.abs(gradient).max()), evaluations, left if found.nit else 0.0)
 
 
 def _times(blocks: Floats, vector: Floats) -> Floats:
