@@ -20,7 +20,8 @@ except ImportError:  # pragma: no cover - Windows has no advisory locks of this 
 
 _SUFFIX = ".part"
 
-#: Names of temporary files hold that of the file they become, up to so many bytes: most systems allow 255.
+#: Names of temporary files hold that of the file they become, up to this many bytes.
+#: Derived: most systems allow 255, and a temporary name adds at most 16.
 _LONGEST_NAME = 200
 
 #: Whether files that exist already are kept; set by `creating`.

@@ -20,7 +20,7 @@ from calibrant.numerics.class_sums import checked_top_class
 #: Derived: ten times the spacing of single precision at 1, 1.2e-7.
 ROUNDING = 1e-6
 
-#: By size in bytes: the whole number that has the bits of a float, and those of 1.0.
+#: By size in bytes: the whole number that has the bits of a float, and those of 1.0. Reference: IEEE 754.
 _BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
     4: (np.uint32, 0x3F80_0000),
     8: (np.uint64, 0x3FF0_0000_0000_0000),

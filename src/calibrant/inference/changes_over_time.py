@@ -241,7 +241,7 @@ def _totals(data: Any, time: Any, most: int, seed: int) -> tuple[list[str], Even
 #: Simulated samples of a model that does not change.
 #: Derived: the smallest p-value is 1 / 1000, and the standard error of one of 0.05 is 0.007.
 DRAWS = 999
-#: The share of the variance that either side of a split needs: one odd period at an end is no change.
+#: The share of the variance that either side of a split needs: one odd period at an end is not a change.
 #: Test: tests/inference/test_changes_over_time.py::test_one_odd_period_at_an_end_is_no_change.
 _LEAST_SHARE = 0.02
 

@@ -272,7 +272,7 @@ class PairedGaps:
     show.
 
     *Other norms* have no estimate without bias. Each model has an estimate θ̂ whose median is the error of its fitted
-    gap, and the limits l and u of `Inversion`, which need no smooth gap; h is the upper limit of the error of the
+    gap, and the limits l and u of `Inversion`, which do not assume a smooth gap; h is the upper limit of the error of the
     fitted gap alone. They are combined as the limits of a difference of correlated estimates are (MOVER, method of
     variance estimates recovery), except for the misfit u - h that the data may hide, which is added in full,
 

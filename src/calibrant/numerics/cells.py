@@ -158,7 +158,7 @@ class PooledCells:
 
 
 def _position(share: Floats, predicted: Floats, free: Flags) -> Floats:
-    """Mean of rank and of rank among standard deviations, both between 0 and 1, of the scores that are no atoms."""
+    """Mean of rank and of rank among standard deviations, both between 0 and 1, of non-atomic cells."""
     position = np.zeros_like(share)
     if free.any():
         own, chance = share[free], np.clip(predicted[free], 0.0, 1.0)

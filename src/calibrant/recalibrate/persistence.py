@@ -29,6 +29,7 @@ from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
 #: What the files call themselves, and the versions of their layout this release reads; it writes the last one.
 #: Version 1 had other names of some parameters; 1 and 2 kept the trees of boosted maps in files of their own.
+#: Derived: the layouts that were ever written.
 FORMAT, READABLE = "calibrant-map", (1, 2, 3)
 
 _OPTIONS: dict[str, type] = {"EqualMass": EqualMass, "EqualWidth": EqualWidth, "Edges": Edges}

@@ -43,6 +43,7 @@ FEW_ROWS = 200
 #: Test: tests/reporting/test_findings.py::test_limits_of_findings.
 SHOWN_GROUPS = 20
 
+#: The worst first. Derived: an order, not a size.
 _ORDER: dict[Severity, int] = {"problem": 0, "caution": 1, "note": 2}
 
 

@@ -452,3 +452,10 @@ def test_commands_name_up_to_twelve_classes(number, named):
     p = rng.dirichlet(np.ones(number), 200)
     data = cal.Multiclass(np.arange(200) % number, p)
     assert bool(class_recalibration(data).command) is named
+
+
+@pytest.mark.parametrize(("n", "maps"), [(24, 1), (25, 2), (39, 2), (40, 4)])
+def test_a_map_needs_five_rows_for_each_parameter(n, maps):
+    from calibrant.reporting.sections.recalibration import _class_maps
+
+    assert len(_class_maps(3, n)) == maps

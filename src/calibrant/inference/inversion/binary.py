@@ -28,7 +28,7 @@ class Inversion:
     with 2.5 + 1.1 log n knots, doubled as long as a finer fit shows a misfit beyond noise. Samples are simulated for
     multiples of a smoother gap, and each end is the error under which the norm of the fit is a given quantile. The L1
     lower end uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all :math:`|f| \le 1`, with f cross-fitted; the
-    upper end adds the largest misfit that the data do not exclude. Lower ends need no smooth gap. For 1 < q < 2 the
+    upper end adds the largest misfit that the data do not exclude. Lower ends do not assume one. For 1 < q < 2 the
     lower end is that of q = 1; for q > 2 both ends follow from those of q = 2, since a narrow peak can hide. Each step
     is derived in docs/methods/intervals.md.
 

@@ -17,6 +17,7 @@ from calibrant.reporting.rounding import MINUS, count, fixed, rate
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
+#: Margins of a drawing in a cell. Derived: the cell has its own.
 _NONE = (0.0, 0.0, 0.0, 0.0)
 _UNIT = Scale(0.0, 1.0)
 #: Ratios beyond these are drawn at the edge.

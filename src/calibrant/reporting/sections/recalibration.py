@@ -303,7 +303,7 @@ def _folds(data: Any, seed: int, rows: str = "rows", others: str = "rows") -> ND
 
 
 #: Rows that a map needs for each of its parameters.
-#: Test: tests/reporting/sections/test_recalibration.py::test_few_rows_have_no_matrix.
+#: Test: tests/reporting/sections/test_recalibration.py::test_a_map_needs_five_rows_for_each_parameter.
 _ROWS_PER_PARAMETER = 5
 #: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
 #: Test: tests/reporting/sections/test_recalibration.py::test_one_fold_is_held_out_where_maps_are_slow.

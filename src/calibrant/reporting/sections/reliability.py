@@ -28,10 +28,6 @@ from calibrant.results.estimate import Value
 from calibrant.table.binning import Edges, EqualMass
 from calibrant.table.bintable import BinTable
 
-#: Bins over which the dependence within clusters is averaged.
-#: Test: tests/reporting/sections/test_reliability.py::test_the_design_effect_is_one_for_independent_rows.
-_CLUSTER_BINS = 10
-
 
 @dataclass(frozen=True, eq=False)
 class ScoreBins:
@@ -128,7 +124,7 @@ def average_design_effect(part: Part) -> float:
     data = part.data
     if not isinstance(data, Binary) or data.group is None:
         return 1.0
-    rows, table = ClusteredRows.of(data), part.cells.coarsen(EqualMass(_CLUSTER_BINS)).filled()
+    rows, table = ClusteredRows.of(data), part.cells.coarsen(EqualMass(10)).filled()
     index = np.searchsorted(table.high[:-1], rows.score, side="left")
     residual = rows.weight * (rows.outcome - table.observed_mean[index])
     return design_effect((residual * (index == k) for k in range(len(table))), row_clusters(data, len(data)))
