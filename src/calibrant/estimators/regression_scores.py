@@ -398,8 +398,8 @@ def quantile_reference(
     return simulated_reference(task, lambda y: score(y, quantiles))
 
 
-#: Most counts that a CRPS is a sum over, and values of distribution functions that are kept at once. Derived: a sum over
-#: 4,096 counts takes as long as the quadrature that is used instead; 1 << 22 values take 32 MB.
+#: Most counts that a CRPS is a sum over, and values of distribution functions that are kept at once.
+#: Derived: 4,096 counts of 1,024 rows are 1 << 22 values, 32 MB.
 MOST_COUNTS, AT_ONCE = 4096, 1 << 22
 
 
