@@ -273,8 +273,8 @@ class PairedGaps:
 
     *Other norms* have no estimate without bias. Each model has an estimate θ̂ whose median is the error of its fitted
     gap, and the limits l and u of `Inversion`, which do not assume a smooth gap; h is the upper limit of the error
-    of the fitted gap alone. They are combined as the limits of a difference of correlated estimates are (MOVER, method of
-    variance estimates recovery), except for the misfit u - h that the data may hide, which is added in full,
+    of the fitted gap alone. They are combined as the limits of a difference of correlated estimates are (MOVER,
+    method of variance estimates recovery), except for the misfit u - h that the data may hide, which is added in full,
 
     .. math:: L = \hat\theta_a - \hat\theta_b - \sqrt{(\hat\theta_a - l_a)^2 + (h_b - \hat\theta_b)^2
               - 2 r (\hat\theta_a - l_a)(h_b - \hat\theta_b)} - (u_b - h_b),
