@@ -8,7 +8,9 @@ measured again. Many streams are watched at once here (`Streams`); a test compar
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -349,9 +351,9 @@ def main() -> None:
         tasks = [(case, samples * factor) for case in cases] if samples else []
         found = measured(RESULTS / f"monitoring_{name}.csv", tasks, ("case", "streams"), measure)
         parts.append(f"## {title}\n\n{markdown(found, tuple(found[0]) if found else ())}")
-    (RESULTS / "monitoring.md").write_text(
-        "# The monitor: false alarms and delays\n\n" + "\n".join(parts), encoding="utf8"
-    )
+    made = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    head = f"# The monitor: false alarms and delays\n\n{made}. `python -m reproduce.monitoring --samples 40`\n\n"
+    (RESULTS / "monitoring.md").write_text(head + "\n".join(parts), encoding="utf8")
 
 
 if __name__ == "__main__":
