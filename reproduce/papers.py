@@ -73,6 +73,7 @@ STUDIES = (
     "clustered_tests",
     "coverage",
     "decisions_coverage",
+    "engine",
     "groups_coverage",
     "monitoring",
     "multiclass_coverage",

@@ -18,7 +18,6 @@ PACKAGES = (
     "calibrant",
     "calibrant.estimators",
     "calibrant.inference",
-    "calibrant.monitor",
     "calibrant.recalibrate",
     "calibrant.monitor",
     "calibrant.pu",

@@ -14,7 +14,7 @@ def test_two_models_of_every_task_are_compared(invoke, task):
     code, out, err = invoke("compare all.parquet", MODELS[task], "--json")
     assert code == 0, err
     found = json.loads(out)
-    assert found["estimator"] == ESTIMATORS.get(task.split()[0], "debiased_ece(norm=1)")
+    assert found["estimator"] == ESTIMATORS.get(task.split()[0], "calibration_error")
     assert found["interval"]["low"] < found["difference"] < found["interval"]["high"]
     if task != "unlabeled":
         assert found["difference"] > 0  # the first is too sure of itself, the second is calibrated
