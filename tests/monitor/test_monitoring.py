@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -185,6 +187,12 @@ def test_a_table_of_each_period_gives_nearly_the_evidence_of_its_rows():
         status = tables.update(cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid()), time=day)
     assert status.evidence == pytest.approx(rows.status().evidence, abs=1e-4)
     assert status.rows == 6000
+
+
+def test_a_table_of_billions_of_rows_needs_no_array_of_its_rows():
+    small = cal.BinTable.of(cal.Binary([0, 1, 1, 0], [0.1, 0.7, 0.7, 0.3]), cal.table.Distinct())
+    large = replace(small, sums=1e12 * small.sums)
+    assert Monitor().update(large, time="2026-11-18").rows == 4 * 10**12
 
 
 def test_a_cluster_counts_as_one_row():

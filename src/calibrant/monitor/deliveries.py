@@ -103,6 +103,8 @@ class Delivery:
         The classes and groups in it.
     sums : callable
         Takes the period of each row as a number from 0 on, and how many there are; yields `Sums`, of all rows first.
+    one_period : bool
+        Whether one period stands for all rows, of which a table may have billions.
     """
 
     kind: Kind
@@ -110,6 +112,7 @@ class Delivery:
     reference: Floats | None
     groups: list[str]
     sums: Callable[[NDArray[np.intp], int], Iterator[Sums]]
+    one_period: bool = False
 
     @classmethod
     def of(
@@ -261,4 +264,4 @@ def _of_table(table: BinTable, group: Any) -> Delivery:
         for name in groups:
             yield Sums(name, binned(GROUP_CELLS), np.array([squares]))
 
-    return Delivery("binary", table.n, binned(CELLS)[0, :, 0], groups, sums)
+    return Delivery("binary", table.n, binned(CELLS)[0, :, 0], groups, sums, one_period=True)

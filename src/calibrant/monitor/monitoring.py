@@ -188,7 +188,7 @@ class Monitor:
         key = None if batch is None else hashlib.blake2s(str(batch).encode(), digest_size=6).hexdigest()
         if key in self.seen:
             return self._sent_again(batch, self.seen[key][1], delivery.rows)
-        times = self._times(delivery.rows, time)
+        times = self._times(1 if delivery.one_period else delivery.rows, time)
         self._require_alike(delivery, times)
         self._require_timely(times, today, force=force)
         self._begin(delivery, times)
@@ -358,7 +358,7 @@ class Monitor:
             remedy = " Outcomes that are known early are not a fair sample: deliver these rows when all are known."
             validation.require("time", times.number, times.number <= last, rule, remedy=remedy)
         newest = None if self.origin is None or not self.rows else self.origin + self.now
-        steps = np.unique(times.number if newest is None else [newest, *times.number])
+        steps = np.unique(times.number if newest is None else np.append(times.number, newest))
         far = np.flatnonzero(np.diff(steps) > LARGEST_STEP)
         if len(far) and not force:
             before, after = (shown(int(steps[far[0] + k])) for k in (0, 1))
