@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.results.estimate import printable
+from calibrant.results.estimate import Component, printable
 
 mpl.use("Agg")
 ESTIMATE = cal.Estimate(0.25, name="ECE (L1)", method="EqualMass(n_bins=2)", n=8, details={"null": 0.1})
@@ -121,6 +121,18 @@ def test_a_target_fills_in_that_of_an_interval_without_one():
 def test_significance_prints_in_one_line_and_exports():
     assert repr(SIGNIFICANCE) == "<KS: statistic 1.5, p = 0.2, n=10>"
     assert SIGNIFICANCE.to_dict()["p_value"] == 0.2
+
+
+def test_a_test_says_of_what_it_consists_and_what_decided():
+    level, shape = Component("level", 0.001, 0.25, 1), Component("shape", 0.2, 0.65)
+    found = cal.Significance(0.001, 0.004, method="family", n=10, components=(level, shape), decided=level)
+    assert SIGNIFICANCE.components == ()
+    assert SIGNIFICANCE.decided is None
+    assert shape.direction == 0
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["components"][0] == {"name": "level", "p_value": 0.001, "share": 0.25, "direction": 1}
+    assert plain["decided"] == plain["components"][0]
+    assert hash(found) == hash(replace(found))
 
 
 def test_an_estimate_draws_its_bins_on_the_axes_it_is_given():

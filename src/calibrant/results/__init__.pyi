@@ -1,3 +1,4 @@
+from .estimate import Component as Component
 from .estimate import Estimate as Estimate
 from .estimate import Interval as Interval
 from .estimate import Significance as Significance

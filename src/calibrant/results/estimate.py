@@ -107,10 +107,41 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Component:
+    """One of the statements that a test combines: its own p-value, and the part of the error budget that is its own.
+
+    Attributes
+    ----------
+    name : str
+        What it is about: "level", "slope", "shape" of probabilities; "bias", "spread", "tails", ... of forecasts.
+    p_value : float
+        Of this statement alone.
+    share : float
+        The share of alpha that it has whatever the others say: the test rejects at alpha where this p-value is at most
+        `share` times alpha.
+    direction : {-1, 0, 1}
+        1 where what was predicted is too large (a level too high, probabilities too extreme, a spread too wide), -1
+        where it is too small, 0 where there is no direction.
+
+    Examples
+    --------
+    >>> Component("level", p_value=0.004, share=0.25, direction=1)
+    Component(name='level', p_value=0.004, share=0.25, direction=1)
+    """
+
+    name: str
+    p_value: float
+    share: float = 1.0
+    direction: Literal[-1, 0, 1] = 0
+
+
+@dataclass(frozen=True)
 class Significance:
     """The outcome of a test: small `p_value`, strong evidence against the null hypothesis.
 
-    `draws` is the number of simulated samples behind the p-value, None where it has a formula.
+    `draws` is the number of simulated samples behind the p-value, None where it has a formula. A test that combines
+    several statements lists them in `components`; `decided` is the one that the p-value rests on, None where the test
+    has a single statement.
 
     >>> Significance(statistic=2.5, p_value=0.0124, method="Spiegelhalter z", n=500)
     <Spiegelhalter z: statistic 2.5, p = 0.0124, n=500>
@@ -123,6 +154,8 @@ class Significance:
     null: str = "calibrated"
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
     draws: int | None = None
+    components: tuple[Component, ...] = ()
+    decided: Component | None = None
 
     def __repr__(self) -> str:
         return f"<{self.method}: statistic {self.statistic:.4g}, p = {self.p_value:.4g}, n={self.n:_}>"
