@@ -24,7 +24,7 @@ from scipy.special import expit, ndtr, ndtri
 
 import calibrant as cal
 from calibrant import recalibrate
-from calibrant.inference.held_out_gains import FIT_ERRORS, gain_parts, with_fit_error
+from calibrant.recalibrate.held_out_gains import FIT_ERRORS, gain_parts, with_fit_error
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import Part
 from calibrant.reporting.sections.recalibration import candidates, held_out_of, ranked, require_enough

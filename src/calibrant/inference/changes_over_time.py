@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Value, printable, text_table
 from calibrant.table.binning import Distinct, HybridGrid
-from calibrant.table.bintable import BinTable, merge
+from calibrant.table.bintable import BinTable, merge, pooled_on
 from calibrant.table.task import Spread
 
 
@@ -484,15 +484,6 @@ def _fitted(score: Floats, model: tuple[float, float]) -> tuple[Floats, Floats]:
     odds = np.where(inside, log_odds(np.where(inside, score, 0.5)), 0.0)
     chance = np.where(inside, expit(model[0] + model[1] * odds), score)
     return affine(odds) * inside[:, None], np.clip(chance, 0.0, 1.0)
-
-
-def pooled_on(grid: HybridGrid, table: BinTable) -> BinTable:
-    """The table with the cells of one cell of the grid added up."""
-    key = grid.index(table.predicted_mean)
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
-    ends = np.append(starts[1:], len(key)) - 1
-    sums = np.add.reduceat(table.sums, starts, axis=1)
-    return replace(table, cut=grid, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)
 
 
 @dataclass(frozen=True, eq=False)

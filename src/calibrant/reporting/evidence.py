@@ -22,10 +22,10 @@ from calibrant.estimators.validation_study import calibration_intercept, calibra
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.inference.held_out_gains import FoldTables, fold_tables
 from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.recalibrate.held_out_gains import FoldTables, fold_tables
 from calibrant.reporting.contents import Assembly, Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
 from calibrant.reporting.names import name_of_test
 from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, Unlabeled, VerdictTest, Words

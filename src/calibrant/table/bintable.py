@@ -32,6 +32,7 @@ from calibrant.table.binning import (
     Edges,
     EqualMass,
     Grid,
+    HybridGrid,
     PaperBins,
     as_binning,
 )
@@ -364,3 +365,12 @@ def _known_number(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floa
 def _row_weight(table: BinTable) -> float:
     """The weight of one row, where all have the same."""
     return float(table.weight_squares.sum()) / table.total
+
+
+def pooled_on(grid: HybridGrid, table: BinTable) -> BinTable:
+    """The table with the cells of one cell of the grid added up."""
+    key = grid.index(table.predicted_mean)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
+    ends = np.append(starts[1:], len(key)) - 1
+    sums = np.add.reduceat(table.sums, starts, axis=1)
+    return replace(table, cut=grid, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.held_out_gains import held_out_rows
 from calibrant.recalibrate import Isotonic, Platt, VectorScaling
+from calibrant.recalibrate.held_out_gains import held_out_rows
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import Part
 from calibrant.reporting.sections.recalibration import (

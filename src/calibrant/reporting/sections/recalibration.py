@@ -21,7 +21,6 @@ from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps_losses, pinball_losses
 from calibrant.estimators.regression_spread import ence, mean_squared_z
-from calibrant.inference.held_out_gains import FOLDS, HeldOut, Loss, held_out_rows, with_fit_error
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.sample import cluster_labels
@@ -29,6 +28,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.numerics.rows import effective_n, mean_and_error
 from calibrant.recalibrate import model_averaging
+from calibrant.recalibrate.held_out_gains import FOLDS, HeldOut, Loss, held_out_rows, with_fit_error
 from calibrant.recalibrate.inputs import Scores
 from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
 from calibrant.reporting.evidence import Part, headline_error

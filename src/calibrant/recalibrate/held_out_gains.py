@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
-from calibrant.inference.changes_over_time import pooled_on
-from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct, HybridGrid
-from calibrant.table.bintable import BinTable, merge
+from calibrant.table.bintable import BinTable, merge, pooled_on
 
 #: Folds that the rows are divided into.
-#: Test: tests/inference/test_held_out_gains.py::test_five_folds_hold_every_row_once.
+#: Test: tests/recalibrate/test_held_out_gains.py::test_five_folds_hold_every_row_once.
 FOLDS = 5
 
 
@@ -69,7 +67,7 @@ Loss = Literal["log loss", "Brier score"]
 #: Standard deviations of the excess loss of a fitted map that are added to the noise of the held-out rows. Of 0, 1,
 #: 1.5, 2, 2.5 and 3 the smallest with which intervals cover in at least 95 % of samples, on average over the maps, in
 #: every world that it was chosen in: with 2 it is 94 % where rows are clustered (reproduce.report_gains). Test:
-#: tests/inference/test_held_out_gains.py::test_the_gain_is_the_mean_difference_over_the_mean_loss.
+#: tests/recalibrate/test_held_out_gains.py::test_the_gain_is_the_mean_difference_over_the_mean_loss.
 FIT_ERRORS = 2.5
 
 
@@ -244,7 +242,7 @@ class HeldOut:
         ends = np.unique(ends[ends > 0])
         bounds = [slice(start, end) for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight.astype(np.float64)
-        cluster = cluster_labels(rows, len(rows))
+        cluster = np.unique(np.asarray(rows.group), return_inverse=True)[1].reshape(-1)
         entries = Entries(weight * rows.y_true, weight * (1 - rows.y_true), weight**2, cluster)
         score = rows.y_prob.astype(np.float64)
         return cls(score, np.ones(len(rows)), entries, bounds, training, rows, size)
