@@ -22,11 +22,11 @@ from .decision_costs import MiscalibrationCost as MiscalibrationCost
 from .decision_costs import miscalibration_cost as miscalibration_cost
 from .decision_curves import DecisionCurve as DecisionCurve
 from .decision_curves import net_benefit as net_benefit
-from .forecasts import LogScale as LogScale
+from .forecast_intervals import LogScale as LogScale
+from .forecast_intervals import Wilson as Wilson
 from .forecasts import MeanSquaredZ as MeanSquaredZ
 from .forecasts import PitUniformity as PitUniformity
 from .forecasts import SpreadChiSquare as SpreadChiSquare
-from .forecasts import Wilson as Wilson
 from .gates import Decision as Decision
 from .gates import Gate as Gate
 from .gates import headline_error as headline_error

@@ -22,7 +22,7 @@ from calibrant.table.of_data import Data
 from calibrant.table.task import Unlabeled, task_of
 
 if TYPE_CHECKING:
-    from calibrant.inference.forecasts import LogScale, Wilson
+    from calibrant.inference.forecast_intervals import LogScale, Wilson
     from calibrant.inference.inversion.classwise import ClasswiseInversion
     from calibrant.inference.inversion.pit import PitInversion
     from calibrant.inference.inversion.spread import SpreadInversion
@@ -66,7 +66,7 @@ def _method_of_forecasts(quantity: str) -> Method | None:
 
         return PitInversion()
     if quantity in ("scale factor", "coverage"):
-        from calibrant.inference.forecasts import LogScale, Wilson
+        from calibrant.inference.forecast_intervals import LogScale, Wilson
 
         return LogScale() if quantity == "scale factor" else Wilson()
     return None
@@ -314,7 +314,7 @@ def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
 
 
 def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
-    from calibrant.inference.forecasts import Wilson
+    from calibrant.inference.forecast_intervals import Wilson
     from calibrant.inference.inversion.pit import PitInversion
 
     if isinstance(method, PitInversion | Wilson):
