@@ -44,8 +44,7 @@ class Smoothed(BinaryRecalibrator):
         zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), cells.log_odds, index, m)
         average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
         self.edges_, self.limit_ = bins.edges, bins.limit
-        self.shift_, self.shrink_ = average.shift[0], average.shrink[0]
-        self.member_weight_, self.steps_ = average.weight[0], average.steps[0]
+        self.shift_, self.member_weight_, self.steps_ = average.shift[0], average.weight[0], average.steps[0]
         self.steps_weight_ = float(average.steps_weight[0])
 
     def _map(self, scores: Scores) -> Floats:
@@ -54,7 +53,6 @@ class Smoothed(BinaryRecalibrator):
         average = SmootherAverage(
             bins,
             self.shift_[None],
-            self.shrink_[None],
             self.member_weight_[None],
             self.steps_[None],
             np.array([self.steps_weight_]),
@@ -68,12 +66,8 @@ class Smoothed(BinaryRecalibrator):
         z = scores.log_odds_within(-self.limit_, self.limit_)
         pieces = []
         for index in range(len(self.edges_) + 1):
-            shift, shrink = self.shift_[members, index], self.shrink_[members, index]
-            largest = (self.limit_ + np.abs(shift)) * shrink
-            parts = [
-                expit((z + float(move)) * float(factor), largest=float(size))
-                for move, factor, size in zip(shift, shrink, largest, strict=True)
-            ]
+            shift = self.shift_[members, index].tolist()
+            parts = [expit(z + move, largest=self.limit_ + abs(move)) for move in shift]
             smooth = mixture(share * self.member_weight_[members], parts)
             pieces.append(float(self.steps_weight_ * self.steps_[index]) + smooth if used else smooth)
         return scores.steps("log_odds", self.edges_, pieces)
