@@ -8,8 +8,10 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
+from calibrant.inference import Inversion
 from calibrant.results import estimates
 from calibrant.simulate import BetaScores, LogitMixtureScores, ShiftCurve, TemperatureCurve, World
+from calibrant.simulate.sample_sizes import _SpreadScores, rows_to_rule_out
 
 
 def normal(mean, sd):
@@ -100,8 +102,76 @@ def test_calibration_errors_are_simulated():
     assert json.loads(json.dumps(wide.to_dict()))["n"] == wide.n
 
 
+def test_power_of_the_interval_is_that_of_excluding_zero():
+    """At the size for `calibration_test` the interval excludes zero less often; `by` asks for its own size."""
+    world = World(normal(-1.0, 1.3), ShiftCurve(0.12))
+    sizes = {by: cal.sample_size(cal.ece, world, power=0.8, by=by, runs=30).n for by in ("test", "interval")}
+    assert sizes["interval"] > 1.2 * sizes["test"]
+    seen = [cal.interval(cal.ece, world.sample(sizes["interval"], seed=k)).interval.low > 0 for k in range(60)]
+    assert np.mean(seen) > 0.8 - 3 * np.sqrt(0.16 / 60 + 0.16 / 30)
+
+
+def test_an_error_is_ruled_out_as_often_as_asked():
+    size = cal.sample_size(cal.ece, normal(-1.0, 1.3), power=0.8, below=0.12, runs=30)
+    fresh = World(normal(-1.0, 1.3))
+    seen = [cal.interval(cal.ece, fresh.sample(size.n, seed=k)).interval.high < 0.12 for k in range(60)]
+    assert np.mean(seen) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / 60 + 0.16 / 30))
+    assert "below 0.12" in size.wanted
+
+
+RULED_OUT = {
+    "beta": lambda rng, n: rng.beta(0.6, 1.4, n),
+    "levels": lambda rng, n: rng.choice([0.1, 0.3, 0.5, 0.8, 0.95], n),
+}
+
+
+@pytest.mark.parametrize("law", RULED_OUT)
+def test_rows_that_rule_out_an_error_do_so_as_often_as_promised(law):
+    """Of fresh samples of that many rows 80% have an interval that ends below the error, from 300 rows on or 3,000."""
+    rng = np.random.default_rng(4)
+    reached, upper = [], Inversion(side="upper")
+    for k in range(20):
+        p = RULED_OUT[law](rng, (300, 3000)[k % 2])
+        n = rows_to_rule_out(0.12, cal.Binary(rng.random(len(p)) < p, p), seed=k)
+        for _ in range(20):
+            q = RULED_OUT[law](rng, n)
+            reached.append(upper.interval(cal.Binary(rng.random(n) < q, q), level=0.975).high < 0.12)
+    assert np.mean(reached) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / 400 + 0.01 / 20))
+    few, many = (rows_to_rule_out(error, cal.Binary(rng.random(len(p)) < p, p)) for error in (0.04, 0.004))
+    # of an error a tenth as large, about 100 times the rows, and more where larger samples are looked at more closely
+    assert 70 < many / few < (500 if law == "beta" else 200)
+
+
+def test_rows_that_rule_out_an_error_know_weights_tables_and_clusters():
+    rng = np.random.default_rng(2)
+    p = rng.beta(2, 2, 2000)
+    data = cal.Binary(rng.random(2000) < p, p)
+    n = rows_to_rule_out(0.06, data)
+    assert rows_to_rule_out(0.06, cal.table.BinTable.of(data, cal.table.Distinct())) == n
+    weighted = cal.Binary(data.y_true, p, weight=rng.choice([1.0, 9.0], 2000))  # an effective size of 25 / 41
+    assert rows_to_rule_out(0.06, weighted) == pytest.approx(n * 41 / 25, rel=0.5)
+    assert rows_to_rule_out(0.02, data) > 7 * n
+    assert rows_to_rule_out(0.06, cal.Binary(data.y_true, p, group=np.arange(2000) // 10)) is None
+
+
+def test_scores_that_occur_once_are_spread_and_levels_stay():
+    drawn = World(_SpreadScores([0.1, 0.2, 0.2, 0.2, 0.6])).sample(4000, seed=1).y_prob
+    assert np.mean(np.isclose(drawn, 0.2)) == pytest.approx(0.6, abs=0.03)
+    low, high = drawn[drawn < 0.2 - 1e-9], drawn[drawn > 0.2 + 1e-9]
+    assert len(np.unique(low)) > 500
+    assert [low.min(), low.max(), high.min(), high.max()] == pytest.approx([0.1, 0.15, 0.4, 0.6], abs=0.01)
+
+
 def test_what_cannot_be_answered_is_said():
     calibrated = World(normal(-1.0, 1.3))
+    with pytest.raises(ValueError, match="by must be"):
+        cal.sample_size(cal.ece, calibrated, power=0.8, by="t")
+    with pytest.raises(ValueError, match="goes with power"):
+        cal.sample_size(cal.ece, calibrated, width=0.8, below=0.1)
+    with pytest.raises(ValueError, match=r"is not below 0\.01"):
+        cal.sample_size(cal.ece, World(normal(-1.0, 1.3), ShiftCurve(0.05)), power=0.8, below=0.01)
+    with pytest.raises(ValueError, match="are for calibration errors"):
+        cal.sample_size(cal.calibration_slope, calibrated, power=0.8, below=0.01)
     for estimator in (cal.calibration_slope, cal.ece):
         with pytest.raises(ValueError, match="no error to see"):
             cal.sample_size(estimator, calibrated, power=0.8)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
@@ -15,12 +15,16 @@ from calibrant.data.validation import fail
 from calibrant.inference.calibration_tests import MultiScale, calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
+from calibrant.inference.inversion.binary import Inversion
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.target import Estimator, declared_by, name_of, norm_of
 from calibrant.simulate.estimation_bias import estimates
 from calibrant.simulate.score_distributions import EmpiricalScores, Scores
 from calibrant.simulate.worlds import World
+from calibrant.table.bintable import BinTable
 
 #: The fewest rows that a simulation tries, and by how much its answer may be too large.
 #: Test: tests/simulate/test_sample_sizes.py::test_the_sizes_that_are_simulated.
@@ -36,6 +40,19 @@ _JUMP = 8
 #: The share of the runs used for widths of intervals, which vary less than rejections.
 #: Test: tests/simulate/test_sample_sizes.py::test_the_sizes_that_are_simulated.
 _WIDTH_SHARE = 0.2
+
+#: Standard deviation of the logarithm of the interval's upper end in calibrated worlds, with that of the few samples
+#: that tell its mean, and the power of the upper end that is inverse to the number of rows: a little above 2, since
+#: larger samples are looked at more closely.
+#: Test: tests/simulate/test_sample_sizes.py::test_rows_that_rule_out_an_error_do_so_as_often_as_promised.
+_SPREAD, _POWER = 0.2, 2.2
+
+#: Simulated samples of the first and the second size that `rows_to_rule_out` tries, the most rows of one, and the upper
+#: end times the root of n over the mean variance, with which it starts. Speed: it takes 20 to 100 ms.
+_SAMPLES, _TRIED, _FIRST = (2, 6), 20_000, 6.0
+
+#: Relative variance of the scores of a cell that is one score. Derived: rounding of sums of squares.
+_ONE_SCORE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -84,13 +101,15 @@ def sample_size(
     *,
     width: float | None = None,
     power: float | None = None,
+    by: Literal["test", "interval"] = "test",
+    below: float | None = None,
     threshold: float | None = None,
     standardized: bool = False,
     level: float = 0.95,
     runs: int = 200,
     seed: int = 0,
 ) -> SampleSize:
-    r"""Rows that a validation needs for an interval of some width, or to see the world's error with some power.
+    r"""Rows that a validation needs for an interval of some width, or to see or rule out an error with some power.
 
     With V the variance of one row's contribution, z the normal quantile of the level and u that of the power,
 
@@ -103,17 +122,24 @@ def sample_size(
       :math:`I = E[m (1 - m)\, x x^\top]`, or its sandwich where the true curve is no logistic line; θ₀ = 1 or 0.
     - `net_benefit` at a `threshold`: the variance of a row's worth; θ₀ is the better of treating all and none, so that
       power is that of seeing that the model is of use. `standardized` divides by the prevalence.
-    - calibration errors (`ece`, ...): simulated. Power is that of `calibration_test`, width the mean one of the default
-      interval, and n is too large by at most 10% and the error of the simulation.
+    - calibration errors (`ece`, ...): simulated. Power is that of `calibration_test` or, with ``by="interval"``, the
+      chance that the default interval excludes zero, which needs more rows; with `below` it is the chance that this
+      interval ends below a given error, so that larger ones are ruled out. Width is the mean one. n is too large by at
+      most 10% and the error of the simulation.
 
     Parameters
     ----------
     estimator : callable
     world : World, Scores, or the predicted probabilities expected
         A `World` has an error; scores or probabilities are those of a calibrated model. Predicted log odds with a
-        normal distribution are ``LogitMixtureScores((mean,), (sd,), (1.0,))``.
+        normal distribution are ``LogitMixtureScores((mean,), (sd,), (1.0,))``. In simulations, probabilities that occur
+        once are spread up to half way to their neighbours, as larger samples would fill the space between them.
     width, power : float
         Exactly one of them.
+    by : {"test", "interval"}
+        What is to see a calibration error.
+    below : float
+        With `power`: the calibration error that the interval is to rule out. The world is usually a calibrated one.
     threshold : float
         Of net benefit.
     level : float
@@ -136,15 +162,12 @@ def sample_size(
     <SampleSize 2_9... rows (5... events) for calibration slope, 95% interval of width 0.2, formula>
     >>> sample_size(cal.calibration_slope, World(scores, TemperatureCurve(1.25)), power=0.8).true_value  # 1 / 1.25
     0.8
+    >>> sample_size(cal.ece, scores, power=0.8, below=0.2, runs=20)
+    <SampleSize ... calibration error, power 0.8 to end the 95% interval below 0.2, 20 simulations per size>
     """
     level = validation.fraction("level", level)
-    if (width is None) == (power is None):
-        fail("Give either width=... (of the interval) or power=... (to see the error of the world).", ValueError)
-    if width is not None and not (np.isfinite(width) and width > 0):
-        fail(f"width must be a positive number, got {width!r}.", ValueError)
-    if power is not None:
-        power = validation.fraction("power", power)
-    scores = world if isinstance(world, World | Scores) else EmpiricalScores(world)
+    power = _checked(width, power, by, below)
+    scores = world if isinstance(world, World | Scores) else _SpreadScores(world)
     place = scores if isinstance(scores, World) else World(scores)
     wanted = f"{level:.0%} interval of width {width:g}" if width is not None else f"power {power:g} at {level:.0%}"
     if estimator is net_benefit:
@@ -156,9 +179,10 @@ def sample_size(
         target = declared_by(estimator)
         quantity = "" if target is None else target.quantity
         if quantity == "true error":
-            n = _simulated(estimator, place, width, power, level, runs, seed)
             true_value = place.true_error(1 if target is None or target.norm is None else target.norm)
-            return _result(n, place, "calibration error", wanted, f"{runs} simulations per size", true_value, 0.0)
+            goal = _Goal(estimator, true_value, width, power, by, below, level)
+            n = _simulated(goal, place, runs, seed)
+            return _result(n, place, "calibration error", goal.words, f"{runs} simulations per size", true_value, 0.0)
         if quantity not in _FORMULAS:
             fail(
                 f"There is no sample size for {name_of(estimator)}; it is known for observed_expected, "
@@ -166,6 +190,8 @@ def sample_size(
                 TypeError,
             )
         found = _FORMULAS[quantity](place)
+    if by == "interval" or below is not None:
+        fail(f"by and below are for calibration errors, not for {name_of(estimator)}.", ValueError)
     n = found.rows(width, power, level)
     return _result(n, place, found.quantity, wanted, "formula", found.value, None if power is None else found.null)
 
@@ -362,27 +388,73 @@ def _net_benefit(world: World, t: float, *, standardized: bool) -> _Known:
     return _Known(name, value, max(everyone, 0.0), true + odds**2 * false - value**2)
 
 
-def _simulated(
-    estimator: Any, world: World, width: float | None, power: float | None, level: float, runs: int, seed: int
-) -> int:
+def _checked(width: float | None, power: float | None, by: str, below: float | None) -> float | None:
+    """The power, where what is asked for makes sense."""
+    if (width is None) == (power is None):
+        fail("Give either width=... (of the interval) or power=... (to see the error of the world).", ValueError)
+    if by not in ("test", "interval"):
+        fail(f"by must be 'test' or 'interval', got {by!r}.", ValueError)
+    for name, value in (("width", width), ("below", below)):
+        if value is not None and not (np.isfinite(value) and value > 0):
+            fail(f"{name} must be a positive number, got {value!r}.", ValueError)
+    if width is not None and below is not None:
+        fail("below=... goes with power=..., the chance that larger errors are ruled out.", ValueError)
+    return None if power is None else validation.fraction("power", power)
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What samples of one size are asked about a calibration error."""
+
+    estimator: Any
+    true_value: float
+    width: float | None
+    power: float | None
+    by: str
+    below: float | None
+    level: float
+
+    def __post_init__(self) -> None:
+        if self.below is not None and not self.true_value < self.below:
+            fail(f"The error of this world, {self.true_value:.4g}, is not below {self.below:g}.", ValueError)
+        if self.width is None and self.below is None and not self.true_value > 1e-9:
+            fail("This world has no error to see: its predictions are calibrated.", ValueError)
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        if self.width is not None:
+            return f"{self.level:.0%} interval of width {self.width:g}"
+        if self.below is not None:
+            return f"power {self.power:g} to end the {self.level:.0%} interval below {self.below:g}"
+        if self.by == "interval":
+            return f"power {self.power:g} to exclude zero from the {self.level:.0%} interval"
+        return f"power {self.power:g} of calibration_test at {1 - self.level:.0%}"
+
+    def met(self, samples: list[Binary]) -> bool:
+        """Whether the mean width, or the share of the samples that show what is wanted, is enough."""
+        if self.width is None and self.below is None and self.by == "test":
+            found = [calibration_test(data, method=MultiScale(199)).p_value <= 1 - self.level for data in samples]
+            return bool(np.mean(found) >= (self.power or 0.0))
+        known = [interval(self.estimator, data, level=self.level).interval for data in samples]
+        ends = np.array([(-np.inf, np.inf) if one is None else (one.low, one.high) for one in known])
+        if self.width is not None:
+            return bool(np.mean(ends[:, 1] - ends[:, 0]) <= self.width)
+        shown = ends[:, 0] > 0 if self.below is None else ends[:, 1] < self.below
+        return bool(np.mean(shown) >= (self.power or 0.0))
+
+
+def _simulated(goal: _Goal, world: World, runs: int, seed: int) -> int:
     """The fewest rows, on a grid of steps of 10%, at which simulated samples reach what is wanted."""
     validation.whole("runs", runs, minimum=10)
-    if power is not None and not world.true_error(1) > 1e-9:
-        fail("This world has no error to see: its predictions are calibrated.", ValueError)
+    samples = runs if goal.width is None else max(10, round(runs * _WIDTH_SHARE))
     known: dict[int, bool] = {}
 
-    def sample(n: int, k: int) -> Binary:
-        return world.sample(n, seed=np.random.SeedSequence([seed, n, k]))
-
     def enough(step: int) -> bool:
-        n = _size(step)
-        if step not in known and width is not None:
-            samples = (sample(n, k) for k in range(max(10, round(runs * _WIDTH_SHARE))))
-            ends = [interval(estimator, data, level=level).interval for data in samples]
-            known[step] = float(np.mean([np.inf if one is None else one.high - one.low for one in ends])) <= width
-        elif step not in known:
-            found = [calibration_test(sample(n, k), method=MultiScale(199)).p_value for k in range(runs)]
-            known[step] = bool(np.mean(np.array(found) <= 1 - level) >= (power or 0.0))
+        if step not in known:
+            n = _size(step)
+            seeds = [np.random.SeedSequence([seed, n, k]) for k in range(samples)]
+            known[step] = goal.met([world.sample(n, seed=one) for one in seeds])
         return known[step]
 
     low, high = -1, 0
@@ -394,6 +466,66 @@ def _simulated(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return _size(high)
+
+
+class _SpreadScores(EmpiricalScores):
+    """The scores of a sample; those that occur once are spread up to half way to their neighbours."""
+
+    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
+        """Scores with replacement, uniform about those that occur once."""
+        score, count = np.unique(np.asarray(self.scores), return_counts=True)
+        return log_odds(_drawn(score, count.astype(np.float64), count > 1, rng, size))
+
+
+def _drawn(
+    score: Floats, share: Floats, atom: NDArray[np.bool_], rng: np.random.Generator, size: int | tuple[int, ...]
+) -> Floats:
+    """Rising scores in proportion to their shares; those that are no atoms are spread half way to their neighbours."""
+    running = np.cumsum(share)
+    place = rng.random(size) * running[-1]
+    cell = np.minimum(np.searchsorted(running, place, side="right"), len(score) - 1)
+    middle = (score[1:] + score[:-1]) / 2
+    low, high = np.append(score[:1], middle), np.append(middle, score[-1:])
+    low, high = np.where(atom, score, low), np.where(atom, score, high)
+    within = np.clip((running[cell] - place) / share[cell], 0.0, 1.0)
+    return np.asarray(low[cell] + within * (high - low)[cell])
+
+
+def rows_to_rule_out(
+    error: float, data: Binary | BinTable, *, level: float = 0.95, power: float = 0.8, seed: int = 0
+) -> int | None:
+    """About how many rows with these scores rule out an L1 error of this size, if the model is calibrated.
+
+    With that many, the default interval of the error ends below `error` in a share `power` of samples. As
+    ``sample_size(ece, scores, below=error, power=power)``, from few simulated samples: the logarithm of the upper end
+    varies with a standard deviation of about 0.16 whatever the scores and the size, so that a few tell its quantile
+    and n to about 15%. None if rows are clustered, since more rows of the same clusters need not help.
+    """
+    from scipy.special import ndtri
+
+    if isinstance(data, Binary) and data.group is not None:
+        return None
+    table = Sample.of(data, needed_by="rows_to_rule_out").table
+    score, share = table.predicted_mean, table.share
+    spread = np.maximum(table.predicted_squares / table.weight - score**2, 0.0)
+    atom = (table.count > 1) & (spread <= _ONE_SCORE * score**2)
+    rng, method = generator(seed, "rows to rule out an error"), Inversion(side="upper")
+
+    def upper_end(n: int, samples: int) -> float:
+        ends = []
+        for _ in range(samples):
+            drawn = _drawn(score, share, atom, rng, n)
+            rows = Binary(rng.random(n) < drawn, drawn)
+            ends.append(method.interval(rows, level=(1 + level) / 2).high)
+        return float(np.exp(np.mean(np.log(ends))))
+
+    wanted = error * np.exp(-_SPREAD * float(ndtri(power)))
+    n = _FIRST**2 * float(share @ (score * (1 - score))) / wanted**2
+    for samples in _SAMPLES:
+        tried = round(float(np.clip(n, FEWEST, _TRIED)))
+        n = tried * (upper_end(tried, samples) / wanted) ** _POWER
+    weighted = float(table.count.sum()) / (table.total**2 / float(table.weight_squares.sum()))
+    return max(round(float(n) * weighted), 1)
 
 
 def _size(step: int) -> int:
