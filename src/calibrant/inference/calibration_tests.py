@@ -15,6 +15,7 @@ from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Pred
 from calibrant.data.validation import fail
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.clustered_scores import ClusteredScore
+from calibrant.inference.forecast_tests import ForecastTest
 from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.learned_bounds import LearnedTest
 from calibrant.inference.multiclass_tests import VectorTest
@@ -175,7 +176,7 @@ def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places
 
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox | ClusteredScore
-OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
+OfForecasts = ForecastTest | MeanSquaredZ | PitUniformity | SpreadChiSquare
 OfClasses = VectorTest | LearnedTest
 TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
 
@@ -240,7 +241,9 @@ def calibration_test(
 
 
 def _require_independent(data: Predictions | BinTable, chosen: TestMethod) -> None:
-    """Only `ClusteredScore` allows for dependence: of rows with a group, and of the outputs of one row."""
+    """`ClusteredScore` and `ForecastTest` allow for the dependence of rows with a group, and of a row's outputs."""
+    if isinstance(chosen, ForecastTest):
+        return
     needs = f"{type(chosen).__name__} needs independent rows"
     if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
         instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
@@ -261,5 +264,5 @@ def _kind(data: Predictions | BinTable) -> str:
 def _default(data: Predictions | BinTable) -> TestMethod:
     if isinstance(data, Binary) and data.group is not None:
         return ClusteredScore()
-    classes = {"several classes": VectorTest, "distributions": PitUniformity, "positive-unlabeled data": PUScore}
+    classes = {"several classes": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
     return classes.get(_kind(data), MultiScale)()

@@ -1,0 +1,607 @@
+"""The default test of predicted distributions: bias, spread, skewness, tails, shape, and dependence on their width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from calibrant.data import validation
+from calibrant.data.forecasts import Forecast
+from calibrant.data.validation import fail
+from calibrant.inference.forecast_places import (
+    COSINES,
+    HERMITE,
+    Cells,
+    Jumps,
+    Placed,
+    Placement,
+    Places,
+    Points,
+    normal_score,
+    placed,
+    width_code,
+)
+from calibrant.inference.sample import row_clusters
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator, normal_draws
+from calibrant.numerics.rows import effective_n, weighted_rows
+from calibrant.results.estimate import Component, Significance
+
+#: The components, with their shares of the level; where some are absent, the others share theirs.
+#: Test: tests/inference/test_forecast_tests.py::test_shares_of_the_level.
+SHARES = {
+    "bias": 0.25,
+    "spread": 0.25,
+    "skewness": 0.10,
+    "tails": 0.10,
+    "shape": 0.10,
+    "spread by width": 0.12,
+    "bias by width": 0.08,
+}
+_NAMES = tuple(SHARES)
+_SHAPE = _NAMES.index("shape")
+
+#: A score is used if at least this part of its variance is not that of the scores before it.
+#: Test: tests/inference/test_forecast_tests.py::test_few_levels_have_fewer_components.
+_NEW = 0.05
+
+#: Fewer effective clusters are too few to test.
+#: Test: tests/inference/test_forecast_tests.py::test_too_few_clusters_are_not_tested.
+FEWEST_CLUSTERS = 12
+
+#: With more effective clusters than this, changes of sign alone are a valid reference.
+#: Test: tests/inference/test_forecast_tests.py::test_many_clusters_need_no_simulated_dependence.
+_MANY_CLUSTERS = 200
+
+#: P-value of the order of rows below which neighbours are called dependent.
+#: Test: tests/inference/test_forecast_tests.py::test_a_warning_names_neighbours_that_depend_on_each_other.
+_ORDER = 0.01
+
+_WORDS = {
+    "bias": ("too low", "too high"),
+    "spread": ("too narrow", "too wide"),
+    "skewness": ("too little skewed to the right", "too much skewed to the right"),
+    "tails": ("tails too light", "tails too heavy"),
+    "spread by width": (
+        "wide forecasts too narrow relative to narrow ones",
+        "wide forecasts too wide relative to narrow ones",
+    ),
+    "bias by width": (
+        "wide forecasts too low relative to narrow ones",
+        "wide forecasts too high relative to narrow ones",
+    ),
+}
+
+
+def component_in_words(component: Component) -> str:
+    """What a component of the test of forecasts says of them.
+
+    >>> component_in_words(Component("spread", 0.001, 0.25, -1)), component_in_words(Component("shape", 0.001))
+    ('too narrow', 'wrong shape')
+    """
+    if component.direction == 0:
+        return "wrong shape"
+    return _WORDS[component.name][component.direction > 0]
+
+
+@dataclass(frozen=True)
+class ForecastTest:
+    r"""Test of predicted distributions that combines seven components into one p-value of exact level.
+
+    Every forecast states with which probability its outcome lies in which part of its distribution: between two
+    quantiles, at a rank among draws, at the normal score :math:`z = \Phi^{-1}(F(y))`. Scores of that place have mean 0
+    and variance 1 under calibration: z (*bias*), :math:`(z^2 - 1)/\sqrt2` (*spread*), and the Hermite polynomials of
+    degree three and four, constant beyond 3 standard deviations (*skewness*, *tails*); over cells their means, made
+    orthogonal in this order. A score of which few levels leave less than 5 % is not used. The *shape* is the chi-square
+    of counts in cells. *Spread by width* and *bias by width* are the scores times the number of the fifth of the
+    predicted widths (thirds below 100 rows).
+
+    Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
+    bias and spread 0.25, spread by width 0.12, skewness, tails and shape 0.10, bias by width 0.08. The p-value is the
+    rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it is that
+    minimum itself (Bonferroni). Among the components that reject by themselves, the one of the strongest evidence
+    decided; it must also stand out against the variance of its own scores in the sample, or the shape decided.
+
+    Equal draws share the mean score of their ranks, and counts that of their jump of F. Where outcomes equal quantiles,
+    F(y) is not known: rows are divided over the possible cells as near to the expected counts as they go, which never
+    rejects too often, and says little of small counts.
+
+    **Clusters** (`group`, or several outputs per row): the scores are :math:`\sqrt2\cos(k\pi F(y))`, k = 1 ... 4, also
+    times the width for k = 1, 2, and their sums over clusters are compared with sums of random sign, and with samples
+    of a normal copula with the correlation found within clusters, and with one standard error more. The p-value is the
+    largest of these. Fewer than 12 effective clusters, :math:`(\sum n_c)^2 / \sum n_c^2`, are too few: p is NaN.
+
+    Without clusters `details["order_p"]` is the p-value of independent neighbours, from the rank correlations of z and
+    |z| up to ten rows apart (Ljung-Box); below 0.01 `details["warning"]` says so.
+
+    Parameters
+    ----------
+    draws : int
+        Number of simulated samples; of clusters half as many.
+    seed : int
+
+    References
+    ----------
+    Neyman (1937), Smooth test for goodness of fit; Talagrand, Vautard, Strauss (1997), Evaluation of probabilistic
+    prediction systems, for ranks. Level and power: reproduce/results/forecast_tests.md.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> levels = [0.05, 0.5, 0.95]
+    >>> found = cal.calibration_test(cal.Quantiles(1.3 * rng.normal(size=300), levels, [[-1.645, 0, 1.645]] * 300))
+    >>> found.p_value < 0.001, found.decided.name, component_in_words(found.decided)
+    (True, 'spread', 'too narrow')
+    """
+
+    draws: int = 1999
+    seed: int = 0
+
+    clustered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        validation.seed(self.seed)
+        validation.whole("draws", self.draws)
+
+    def test(self, data: Forecast) -> Significance:
+        """The p-value with its components; the statistic is the smallest of their p-values over their shares."""
+        if not isinstance(data, Forecast):
+            fail(f"ForecastTest needs the rows of predicted distributions, not {data!r}.", TypeError)
+        if data.weight is not None and not data.weight.all():
+            data = data.take(weighted_rows(data.weight))
+        size = data.y_true.size
+        weight = np.ones(size) if data.flat_weight is None else data.flat_weight / data.flat_weight.max()
+        weight = weight * np.sqrt(size / (weight @ weight))
+        cluster = row_clusters(data, size)
+        found = placed(data, bins=_bins(effective_n(weight, size)))
+        if cluster is not None and len(np.unique(cluster)) < size:
+            combined = _of_clusters(found, weight, cluster, self)
+        else:
+            combined = _of_rows(found, weight, self)
+        details = {**_ties(found), **combined.details}
+        if data.group is None:
+            details |= _order(found.places.middle.reshape(len(data), -1))
+        return Significance(
+            combined.statistic,
+            combined.p_value,
+            method=repr(self),
+            n=len(data),
+            details=details,
+            draws=combined.draws,
+            components=combined.components,
+            decided=combined.decided,
+        )
+
+
+class _Combined(NamedTuple):
+    statistic: float
+    p_value: float
+    components: tuple[Component, ...]
+    decided: Component | None
+    draws: int | None
+    details: dict[str, Any]
+
+
+def _bins(rows: float) -> int:
+    """Bins of the shape of continuous distributions and of many draws."""
+    return int(np.clip(rows // 10, 4, 10))
+
+
+def _ties(found: Placed) -> dict[str, Any]:
+    if not found.ties:
+        return {}
+    words = f"outcomes equal quantiles in {100 * found.ties:.3g} % of rows, where F(y) is known only roughly"
+    return {"tied": found.ties, "ties": f"{words}; draws or the distribution itself would say more"}
+
+
+def _order(z: Floats) -> dict[str, Any]:
+    """Whether neighbours in the given order depend on each other; several outputs of a row are averaged."""
+    if len(z) < 20:
+        return {}
+    p = order_p_value(z.mean(axis=1), np.abs(z).mean(axis=1))
+    if p >= _ORDER:
+        return {"order_p": p}
+    words = (
+        "neighbouring rows depend on each other, but the test assumes independent rows: "
+        "pass group= with blocks of rows at least as long as the dependence"
+    )
+    return {"order_p": p, "warning": words}
+
+
+def order_p_value(*columns: Floats) -> float:
+    """P-value of no rank correlation between neighbours in any of the columns (Ljung-Box, Bonferroni)."""
+    from scipy.special import chdtrc
+    from scipy.stats import rankdata
+
+    size, found = len(columns[0]), []
+    lags = np.arange(1, int(np.clip(size // 20, 1, 10)) + 1)
+    for column in columns:
+        rank = rankdata(column) - (size + 1) / 2
+        total = max(float(rank @ rank), 1e-300)
+        squares = np.array([float(rank[k:] @ rank[:-k]) / total for k in lags]) ** 2
+        found.append(float(chdtrc(len(lags), size * (size + 2) * float((squares / (size - lags)).sum()))))
+    return min(1.0, len(found) * min(found))
+
+
+class _Sums(NamedTuple):
+    """Sums over rows of 4 scores, of 2 scores times the width, and of counts in bins less their means."""
+
+    observed: Floats
+    simulated: Floats
+    covariance: Floats
+
+
+class _Strata(NamedTuple):
+    """Rows with the same width code and about the same weight."""
+
+    size: tuple[int, ...]
+    width: tuple[float, ...]
+    weight: tuple[float, ...]
+
+
+def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> _Combined:
+    """The test of independent rows."""
+    width = _centred(width_code(found.width), weight)
+    places = found.places
+    if isinstance(places, Jumps):
+        sums = _jump_sums(places, width, weight, method)
+    else:
+        sums = _count_sums(places, width, weight, method)
+    turn = _orthogonal(sums.covariance[:4, :4])
+    rows = places.scores(HERMITE) @ turn.T
+    against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf]])
+    by_width = _own_t((weight * width)[:, None] * rows[:, :2])
+    statistics = [_statistics(each, sums.covariance, turn) for each in (sums.observed, sums.simulated)]
+    return _combined(statistics[0], statistics[1], np.concatenate([against, by_width[::-1]]))
+
+
+def _centred(code: Floats, weight: Floats) -> Floats:
+    """The width code less its mean, so that slopes are uncorrelated with sums; of mean square 1 where it varies."""
+    square = weight**2
+    code = code - float(square @ code) / float(square.sum())
+    spread = float(np.sqrt(square @ code**2 / square.sum()))
+    return code / spread if spread > 1e-9 else np.zeros(len(code))
+
+
+def _own_t(rows: Floats) -> Floats:
+    """Sums of columns over their standard errors in the sample."""
+    spread = np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=0))
+    return np.abs(rows.sum(axis=0)) / np.maximum(spread, 1e-12)
+
+
+def _count_sums(places: Points | Cells, width: Floats, weight: Floats, method: ForecastTest) -> _Sums:
+    """Of cells that all rows share, for which counts are simulated; continuous distributions have fine ones."""
+    rows = effective_n(weight, len(weight))
+    if isinstance(places, Points):
+        edges, cell_bin = _fine_cells(_bins(rows))
+    else:
+        edges, cell_bin = places.edges, _joined(places.chance, rows, places.bins)
+    bins = np.eye(cell_bin[-1] + 1)[cell_bin]
+    expected = np.diff(edges) @ bins
+    if isinstance(places, Points):
+        from scipy.special import ndtr
+
+        own = bins[np.minimum(np.searchsorted(edges[1:-1], ndtr(places.z)), len(bins) - 1)]
+    else:
+        own = bins[places.inside] if places.inside.ndim == 1 else places.inside @ bins
+    scores = places.scores(HERMITE)
+    columns = np.concatenate([scores, width[:, None] * scores[:, :2], own - expected], axis=1)
+    strata = _strata(width, weight)
+    simulated, covariance = _null_of_counts(
+        strata, tuple(edges.tolist()), tuple(cell_bin.tolist()), method.draws, method.seed
+    )
+    return _Sums(weight @ columns, simulated, covariance)
+
+
+def _fine_cells(bins: int) -> tuple[Floats, Places]:
+    """Cells of 0.08 standard deviations, and the bin of [0, 1] that each lies in."""
+    from scipy.special import ndtr
+
+    z = np.unique(np.concatenate([normal_score(np.arange(1, bins) / bins), np.arange(-4, 4.001, 0.08)]))
+    edges = np.concatenate([[0.0], ndtr(z), [1.0]])
+    return edges, ((edges[1:] + edges[:-1]) / 2 * bins).astype(np.intp)
+
+
+def _joined(chance: Floats, rows: float, most: int | None) -> Places:
+    """Bins of whole cells: neighbours are joined until two rows are expected, and there are at most about `most`."""
+    least = max(2 / rows, 0.0 if most is None else 0.999 / most) - 1e-12
+    number, now, inside = np.zeros(len(chance), np.intp), 0, 0.0
+    for i, share in enumerate(chance):
+        number[i] = now
+        inside += share
+        if inside >= least and i < len(chance) - 1:
+            now, inside = now + 1, 0.0
+    if inside < least and now > 0:
+        number[number == now] = now - 1
+    return number
+
+
+def _strata(width: Floats, weight: Floats) -> _Strata:
+    """Rows by width and weight; more than eight weights are divided into eight classes with their root mean squares."""
+    values = np.unique(weight)
+    number = np.searchsorted(values, weight)
+    if len(values) > 8:
+        number = np.minimum(np.argsort(np.argsort(weight)) * 8 // len(weight), 7)
+    _, which = np.unique(np.stack([width, number], axis=1), axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    size = np.bincount(which)
+    root = np.sqrt(np.bincount(which, weight**2) / size)
+    return _Strata(tuple(size.tolist()), tuple((np.bincount(which, width) / size).tolist()), tuple(root.tolist()))
+
+
+@lru_cache(maxsize=32)
+def _null_of_counts(
+    strata: _Strata, edges: tuple[float, ...], cell_bin: tuple[int, ...], draws: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Sums of samples drawn from the forecasts, and their covariance: counts in cells are multinomial in each stratum."""
+    rng = generator(seed, "counts of forecasts")
+    chance = np.diff(edges)
+    scores = Cells(np.array(edges), np.zeros(0, np.intp)).of_cells(HERMITE)
+    bins = np.eye(cell_bin[-1] + 1)[list(cell_bin)]
+    bins = bins - chance @ bins
+    if len(chance) > 200:
+        chance, scores, bins = _fewer_cells(chance, scores, bins)
+    columns = scores.shape[1] + 2 + bins.shape[1]
+    simulated, covariance = np.zeros((draws, columns)), np.zeros((columns, columns))
+    for size, width, weight in zip(*strata, strict=True):
+        each = weight * np.concatenate([scores, width * scores[:, :2], bins], axis=1)
+        simulated += rng.multinomial(size, chance / chance.sum(), draws) @ each
+        covariance += size * (each.T * chance) @ each
+    return simulated, covariance
+
+
+def _fewer_cells(chance: Floats, scores: Floats, bins: Floats) -> tuple[Floats, Floats, Floats]:
+    """Neighbouring ranks among many draws joined where their normal scores differ by less than 0.08."""
+    middle = np.cumsum(chance) - chance / 2
+    key = np.stack([np.round(normal_score(middle) / 0.08), bins.argmax(axis=1)], axis=1)
+    _, which = np.unique(key, axis=0, return_inverse=True)
+    joined = np.eye(which.max() + 1)[which.reshape(-1)].T * chance
+    total = joined.sum(axis=1)
+    return total, joined @ scores / total[:, None], joined @ bins / total[:, None]
+
+
+def _jump_sums(places: Jumps, width: Floats, weight: Floats, method: ForecastTest) -> _Sums:
+    """Of rows with jumps of their own, drawn row by row; of many rows the sums are normal."""
+    rng = generator(method.seed, "jumps of forecasts")
+    expected = np.diff(places.edges)
+    observed = weight @ _jump_columns(places.own, places.edges, width)
+    covariance = np.zeros((len(observed), len(observed)))
+    many = len(weight) > 5000
+    simulated = np.zeros((method.draws, len(observed)))
+    bounds = np.cumsum(places.chance)[:-1]
+    step = max(1, (1 << 16) // len(places.chance))
+    for start in range(0, len(weight), step):
+        rows = slice(start, start + step)
+        possible = places.possible(rows)
+        each = _jump_columns(possible, places.edges, width[rows, None])
+        each -= np.einsum("j,rjk->rk", places.chance, each)[:, None]  # 0 but for the rounding of a grid
+        each *= weight[rows, None, None]
+        covariance += np.einsum("j,rjk,rjl->kl", places.chance, each, each, optimize=True)
+        for own in () if many else each:
+            simulated += own[np.searchsorted(bounds, rng.random(method.draws))]
+    if many:
+        simulated = normal_draws(covariance, method.draws, rng)
+    observed[6:] -= weight.sum() * expected
+    return _Sums(observed, simulated, covariance)
+
+
+def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
+    """Scores, scores times the width, and the parts of a jump that lie in each bin."""
+    from scipy.special import ndtr
+
+    scores = HERMITE.mean(*ends)
+    low, high = ndtr(ends.low), ndtr(ends.high)
+    apart = np.maximum(high - low, 1e-12)
+    low = np.minimum(low, 1 - apart)
+    inside = [
+        np.clip(((low + apart)[..., None] - edges[:-1]) / np.diff(edges), 0, 1),
+        np.clip((low[..., None] - edges[:-1]) / np.diff(edges), 0, 1),
+    ]
+    parts = (inside[0] - inside[1]) * np.diff(edges) / apart[..., None]
+    return np.concatenate([scores, width[..., None] * scores[..., :2], parts], axis=-1)
+
+
+def _orthogonal(covariance: Floats) -> Floats:
+    """Combinations of four scores (rows) of variance 1 that are uncorrelated, in their order; 0 where little is new."""
+    turn = np.zeros((4, 4))
+    least = 1e-3 * float(covariance[0, 0])
+    for k in range(4):
+        row = np.eye(4)[k]
+        for before in turn[:k]:
+            row = row - float(row @ covariance @ before) * before
+        new = float(row @ covariance @ row)
+        if new > _NEW * covariance[k, k] and new > least:
+            turn[k] = row / np.sqrt(new)
+    return turn
+
+
+def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
+    """The components in the order of their names; NaN for those that these forecasts do not have."""
+    own = np.where(turn.any(axis=1), sums[..., :4] @ turn.T, np.nan)
+    slopes = sums[..., 4:6] @ turn[:2, :2].T
+    spread = np.sqrt(np.maximum(np.diag(turn[:2, :2] @ covariance[4:6, 4:6] @ turn[:2, :2].T), 0.0))
+    slopes = np.where(spread > 1e-6, slopes / np.maximum(spread, 1e-6), np.nan)
+    unit = np.sqrt(np.maximum(np.diag(covariance)[6:], 1e-12))
+    values, vectors = np.linalg.eigh(covariance[6:, 6:] / np.outer(unit, unit))
+    some = values > 1e-4
+    freedom = max(int(some.sum()), 1)
+    square = ((sums[..., 6:] / unit @ vectors[:, some]) ** 2 / values[some]).sum(axis=-1)
+    ninth = 2 / (9 * freedom)
+    shape = (np.cbrt(square / freedom) - (1 - ninth)) / np.sqrt(ninth)  # Wilson and Hilferty
+    return np.concatenate([own, shape[..., None], slopes[..., ::-1]], axis=-1)
+
+
+def _combined(observed: Floats, simulated: Floats, against: Floats) -> _Combined:
+    """The smallest p-value over its share, ranked; `against` are the statistics by the variance of the sample."""
+    kept = np.flatnonzero(np.isfinite(observed) & (np.ptp(np.nan_to_num(simulated), axis=0) > 1e-9))
+    if not len(kept):
+        return _Combined(1.0, 1.0, (), None, len(simulated), {})
+    share = np.array(list(SHARES.values()))[kept]
+    share /= share.sum()
+    both = np.concatenate([observed[None, kept], simulated[:, kept]])
+    logs = _log_p(both, kept == _SHAPE)
+    evidence = (np.log(share) - logs).max(axis=1)
+    beyond = int((evidence[1:] >= evidence[0] - 1e-9).sum())
+    p_value = (1 + beyond) / len(evidence)
+    smallest = max(float(np.exp(-evidence[0])), float(np.finfo(np.float64).tiny))
+    if beyond == 0:
+        p_value = min(p_value, smallest)
+    sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
+    parts = zip(kept, np.exp(logs[0]), share, sign, strict=True)
+    made = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
+    decided = _decided(logs[0] - np.log(share), kept, against)
+    return _Combined(min(smallest, 1.0), p_value, made, made[decided], len(simulated), {})
+
+
+def _direction(sign: int) -> Literal[-1, 0, 1]:
+    return 1 if sign > 0 else -1 if sign < 0 else 0
+
+
+def _log_p(statistics: Floats, one_sided: Any) -> Floats:
+    """Logarithms of normal p-values; each side is scaled by its quantile among the simulated samples."""
+    from scipy.special import log_ndtr
+
+    low, middle, high = np.quantile(statistics[1:], (0.025, 0.5, 0.975), axis=0)
+    apart = statistics - middle
+    scale = np.where(apart > 0, np.maximum(high - middle, 1e-9), np.maximum(middle - low, 1e-9)) / 1.96
+    z = np.where(one_sided, np.maximum(apart / scale, 0.0), np.abs(apart / scale))
+    return np.asarray(log_ndtr(-z) + np.where(one_sided, 0.0, np.log(2.0)))
+
+
+def _decided(adjusted: Floats, kept: Places, against: Floats) -> int:
+    """The strongest of the components that reject and stand out in the sample; else the shape; else the strongest."""
+    rejects = adjusted <= np.log(0.05)
+    named = rejects & (kept != _SHAPE) & (against[kept] > 1.96)
+    for some in (named, rejects & (kept == _SHAPE)):
+        if some.any():
+            return int(np.argmin(np.where(some, adjusted, np.inf)))
+    return int(np.argmin(adjusted))
+
+
+def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: ForecastTest) -> _Combined:
+    """The test of clusters: the larger p-value of changed signs and of simulated dependence."""
+    mass = np.bincount(cluster, weight)
+    effective = float(mass.sum() ** 2 / (mass @ mass))
+    if effective < FEWEST_CLUSTERS:
+        reason = f"{effective:.3g} effective clusters are too few to test (at least {FEWEST_CLUSTERS} are needed)"
+        return _Combined(np.nan, np.nan, (), None, None, {"effective_clusters": effective, "reason": reason})
+    width = _centred(width_code(found.width), weight)
+    dependent = _Dependent(found.places, width, weight, cluster, effective)
+    draws = (method.draws + 1) // 2 - 1
+    observed, references = dependent.statistics(dependent.sums), [dependent.flipped(draws, method.seed)]
+    if effective <= _MANY_CLUSTERS:
+        simulations = int(np.clip(2e6 // len(weight), 199, draws))
+        references += [dependent.simulated(rho, simulations, method.seed) for rho in dependent.correlations()]
+    ranked = [_ranked(observed, one) for one in references]
+    p_value = max(together for together, _ in ranked)
+    each = np.max([alone for _, alone in ranked], axis=0)
+    kept = dependent.kept
+    names = [("bias", "spread", "skewness", "tails", "bias by width", "spread by width")[k] for k in kept]
+    parts = zip(names, each, observed, strict=True)
+    made = tuple(Component(name, float(p), 1 / len(kept), _direction(-int(np.sign(t)))) for name, p, t in parts)
+    decided = made[int(np.lexsort((-np.abs(observed), each))[0])]
+    details = {"effective_clusters": effective}
+    return _Combined(float(np.abs(observed).max()), p_value, made, decided, draws, details)
+
+
+def _ranked(observed: Floats, simulated: Floats) -> tuple[float, Floats]:
+    """The p-value of the largest component and of each, every direction scaled by its own simulated quantile."""
+    low, middle, high = np.quantile(simulated, (0.05, 0.5, 0.95), axis=0)
+
+    def scaled(values: Floats) -> Floats:
+        apart = values - middle
+        return np.where(apart > 0, apart / np.maximum(high - middle, 1e-9), -apart / np.maximum(middle - low, 1e-9))
+
+    own, others = scaled(observed) - 1e-9, scaled(simulated)
+    together = (1 + int((others.max(axis=1) >= own.max()).sum())) / (len(simulated) + 1)
+    return together, (1 + (others >= own).sum(axis=0)) / (len(simulated) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Dependent:
+    """Rows in clusters: cosines of F(y), also times the width, summed over each cluster."""
+
+    places: Placement
+    width: Floats
+    weight: Floats
+    cluster: Places
+    effective: float
+
+    @cached_property
+    def kept(self) -> Places:
+        """The columns that there are: no widths where all are alike, no scores that cells do not have."""
+        return np.flatnonzero(np.sqrt((self.sums**2).sum(axis=0)) > 1e-9 * len(self.weight))
+
+    @cached_property
+    def sums(self) -> Floats:
+        """One line per cluster."""
+        columns = self._columns(self.places.scores(COSINES), np.arange(len(self.weight)))
+        return np.stack([np.bincount(self.cluster, column) for column in columns.T], axis=1)
+
+    def _columns(self, scores: Floats, rows: Places) -> Floats:
+        scores = scores * self.weight[rows, None]
+        return np.concatenate([scores, self.width[rows, None] * scores[..., :2]], axis=-1)
+
+    def statistics(self, sums: Floats) -> Floats:
+        """Totals over the root of the sums of squares over clusters, of the columns that are kept."""
+        sums = sums[..., self.kept]
+        return np.asarray(sums.sum(axis=-2) / np.maximum(np.sqrt((sums**2).sum(axis=-2)), 1e-12))
+
+    def flipped(self, draws: int, seed: int) -> Floats:
+        """Statistics after random changes of the signs of whole clusters."""
+        rng = generator(seed, "signs of clusters")
+        sums = self.sums[:, self.kept]
+        sums = sums / np.sqrt((sums**2).sum(axis=0))
+        step = max(1, (1 << 22) // len(sums))
+        sizes = [min(step, draws - start) for start in range(0, draws, step)]
+        return np.concatenate([(2.0 * rng.integers(0, 2, (size, len(sums))) - 1) @ sums for size in sizes])
+
+    def correlations(self) -> tuple[float, ...]:
+        """Of a normal copula within clusters: what the bias or the spread scores show, and one standard error more."""
+        square = float(self.weight @ self.weight)
+        mass = np.bincount(self.cluster, self.weight)
+        pairs = float(mass @ mass) - square
+        if pairs <= 1e-9 * square:
+            return (0.0,)
+        rho, within, variance = self._attenuation()
+        sums, often, high = self.sums, float(mass @ mass) / square, []
+        best = 0.0
+        for k in (0, 1):
+            alone = variance[k] * square
+            own = float(np.clip((sums[:, k] @ sums[:, k] - alone) / (variance[k] * pairs), 0, 1))
+            best = max(best, float(np.interp(own, within[k], rho)))
+            error = np.sqrt(2 / self.effective) * (own + (1 - own) / often)
+            high.append(float(np.interp(own + error, within[k], rho)))
+        return tuple(sorted({best, max(best, min(high[0], 0.99))}))
+
+    def _attenuation(self) -> tuple[Floats, Floats, Floats]:
+        """Correlations of the copula, and those of the bias and the spread scores that go with them; their variances."""
+        rng = generator(0, "attenuation by cells")
+        rows = np.unique(np.linspace(0, len(self.weight) - 1, 64).astype(np.intp))
+        a, b = rng.standard_normal((2, 20_000 // len(rows) + 1, len(rows)))
+        a, b = np.concatenate([a, a, -a, -a]), np.concatenate([b, -b, b, -b])
+        one = self.places.scores_at(COSINES, a, rows)[..., :2]
+        variance = np.maximum((one**2).mean(axis=(0, 1)), 1e-9)
+        rho = np.array([*np.arange(10) / 10, 0.95, 0.99])
+        other = (self.places.scores_at(COSINES, r * a + np.sqrt(1 - r * r) * b, rows)[..., :2] for r in rho)
+        within = np.stack([(one * two).mean(axis=(0, 1)) / variance for two in other])
+        return rho, np.maximum.accumulate(within, axis=0).T, variance
+
+    def simulated(self, rho: float, draws: int, seed: int) -> Floats:
+        """Statistics of samples in which normal scores have the correlation `rho` within clusters."""
+        rng = generator(seed, "dependence within clusters")
+        clusters = int(self.cluster.max()) + 1
+        common = np.sqrt(rho) * rng.standard_normal((draws, clusters))
+        order = np.argsort(self.cluster, kind="stable")
+        total = np.zeros((draws, clusters, 6))
+        for rows in np.array_split(order, max(1, draws * len(order) // (1 << 18))):
+            here = self.cluster[rows]
+            z = common[:, here] + np.sqrt(1 - rho) * rng.standard_normal((draws, len(rows)))
+            columns = self._columns(self.places.scores_at(COSINES, z, rows), rows)
+            first = np.flatnonzero(np.diff(here, prepend=-1))
+            total[:, here[first]] += np.add.reduceat(columns, first, axis=1)
+        return self.statistics(total)
