@@ -91,13 +91,16 @@ def test_the_default_sees_waves_that_the_mean_does_not():
     assert multiscale_rejections(world, cal.inference.MultiScale(199), 400, 30) > 0.9
 
 
-def test_several_outputs_per_row_are_tested_one_at_a_time():
+def test_dependent_forecasts_have_the_default_test():
     rng = np.random.default_rng(0)
     data = cal.Gaussian(rng.normal(size=(50, 3)), np.zeros((50, 3)), np.ones((50, 3)))
-    for method in (None, cal.inference.MeanSquaredZ(), cal.inference.SpreadChiSquare()):
-        with pytest.raises(cal.InvalidPredictions, match=r"each row has 3 outputs, .* test one at a time"):
+    for method in (cal.inference.MeanSquaredZ(), cal.inference.SpreadChiSquare()):
+        with pytest.raises(cal.InvalidPredictions, match=r"each row has 3 outputs, .* use ForecastTest\(\)"):
             cal.calibration_test(data, method=method)
-    assert all(0 < cal.calibration_test(output).p_value <= 1 for output in data.outputs)
+    grouped = cal.Gaussian(data.y_true[:, 0], np.zeros(50), np.ones(50), group=np.arange(50) // 2)
+    with pytest.raises(cal.InvalidPredictions, match=r"have a group; use ForecastTest\(\)"):
+        cal.calibration_test(grouped, method=PitUniformity())
+    assert all(0 < cal.calibration_test(one).p_value <= 1 for one in (data, grouped, *data.outputs))
 
 
 def test_tests_have_names_and_take_columns():

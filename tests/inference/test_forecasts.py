@@ -6,8 +6,9 @@ from scipy import stats
 from scipy.stats import ttest_1samp
 
 import calibrant as cal
-from calibrant.inference import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference import MeanSquaredZ, Moments, PitUniformity, SpreadChiSquare
 from calibrant.inference.forecasts import mean_standardised_error
+from tests.inference.spreads import forecasts
 
 
 @pytest.mark.parametrize("method", [MeanSquaredZ(), PitUniformity(), SpreadChiSquare()], ids=lambda m: type(m).__name__)
@@ -25,7 +26,7 @@ def test_forecasts_are_judged_at_the_level_and_found_out(method):
 
 def test_pit_uniformity_is_the_kolmogorov_smirnov_test():
     y = np.random.default_rng(1).normal(size=1000)
-    found = cal.calibration_test(cal.Gaussian(y, np.zeros(1000), np.full(1000, 1.1)))
+    found = cal.calibration_test(cal.Gaussian(y, np.zeros(1000), np.full(1000, 1.1)), method=PitUniformity())
     theirs = stats.kstest(stats.norm.cdf(y / 1.1), "uniform")
     assert found.statistic == pytest.approx(theirs.statistic)
     assert found.p_value == pytest.approx(theirs.pvalue, rel=0.05)
@@ -49,3 +50,42 @@ def test_clusters_are_units():
 def test_what_has_no_mean():
     assert mean_standardised_error(cal.Gaussian([1.0], [0.0], [1.0])) is None
     assert mean_standardised_error(cal.Quantiles([1.0, 2.0], [0.1, 0.9], [[0.0, 1.0], [0.0, 1.0]])) is None
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("noise", ["normal", "t5", "skewed"])
+def test_moments_hold_their_level_for_errors_of_any_law(noise):
+    rng = np.random.default_rng(5)
+    p = [cal.calibration_test(forecasts(rng, 300, noise=noise), method=Moments()).p_value for _ in range(120)]
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "direction"),
+    [
+        (lambda s, z: 1.5 * z, "spread", -1),
+        (lambda s, z: z - 0.4, "bias", 1),
+        (lambda s, z: z * s / s.mean(), "spread by width", -1),
+    ],
+)
+def test_moments_name_the_fault(fault, name, direction):
+    rng = np.random.default_rng(6)
+    std = rng.uniform(0.4, 2, 600)
+    data = cal.Gaussian(std * fault(std, rng.normal(size=600)), np.zeros(600), std)
+    for kind in (data, cal.Distribution(data.y_true, stats.norm(data.mean, std))):
+        found = cal.calibration_test(kind, method=Moments())
+        assert found.p_value < 0.01
+        assert (found.decided.name, found.decided.direction) == (name, direction)
+
+
+def test_moments_of_draws_and_clusters():
+    rng = np.random.default_rng(7)
+    drawn = cal.Samples(rng.exponential(size=2000), rng.exponential(size=(2000, 5)))
+    assert cal.calibration_test(drawn, method=Moments()).p_value > 0.01
+    y, group = np.repeat(rng.normal(size=40), 10), np.repeat(np.arange(40), 10)
+    together = cal.Gaussian(y, np.zeros(400), np.ones(400), group=group)
+    assert cal.calibration_test(together, method=Moments()).p_value > 0.05
+    few = cal.Gaussian(y, np.zeros(400), np.ones(400), group=group // 4)
+    assert np.isnan(cal.calibration_test(few, method=Moments()).p_value)
+    with pytest.raises(TypeError, match="means and standard deviations"):
+        cal.calibration_test(cal.Quantiles([1.0], [0.5], [[0.0]]), method=Moments())

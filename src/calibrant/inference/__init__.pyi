@@ -24,7 +24,9 @@ from .decision_curves import DecisionCurve as DecisionCurve
 from .decision_curves import net_benefit as net_benefit
 from .forecast_intervals import LogScale as LogScale
 from .forecast_intervals import Wilson as Wilson
+from .forecast_tests import ForecastTest as ForecastTest
 from .forecasts import MeanSquaredZ as MeanSquaredZ
+from .forecasts import Moments as Moments
 from .forecasts import PitUniformity as PitUniformity
 from .forecasts import SpreadChiSquare as SpreadChiSquare
 from .gates import Decision as Decision

@@ -16,7 +16,7 @@ from calibrant.data.validation import fail
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.clustered_scores import ClusteredScore
 from calibrant.inference.forecast_tests import ForecastTest
-from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.forecasts import MeanSquaredZ, Moments, PitUniformity, SpreadChiSquare
 from calibrant.inference.learned_bounds import LearnedTest
 from calibrant.inference.multiclass_tests import VectorTest
 from calibrant.inference.multiplicity import cauchy_combined, rank_p, rank_p_values
@@ -176,7 +176,7 @@ def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places
 
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox | ClusteredScore
-OfForecasts = ForecastTest | MeanSquaredZ | PitUniformity | SpreadChiSquare
+OfForecasts = ForecastTest | Moments | MeanSquaredZ | PitUniformity | SpreadChiSquare
 OfClasses = VectorTest | LearnedTest
 TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
 
@@ -204,16 +204,17 @@ def calibration_test(
     Parameters
     ----------
     data : Binary, Multiclass, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
-        Rows must be independent, or binary with a `group` that says which depend on each other; forecasts of several
-        outputs per row are tested one output at a time (`data.outputs`). For several classes
+        Rows must be independent, or binary or forecasts with a `group` that says which depend on each other; the
+        outputs of one row of a forecast may depend on each other. For several classes
         the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
         With plain arrays, `y_prob` comes next.
     method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
         `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
         group `ClusteredScore`, the default there. For several classes: `VectorTest`
-        (default), `LearnedTest`. For distributions: `PitUniformity`
-        (default), `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
+        (default), `LearnedTest`. For distributions: `ForecastTest`
+        (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`. For positive-unlabeled data:
+        `calibrant.pu.PUScore`.
 
     Examples
     --------
@@ -241,16 +242,22 @@ def calibration_test(
 
 
 def _require_independent(data: Predictions | BinTable, chosen: TestMethod) -> None:
-    """`ClusteredScore` and `ForecastTest` allow for the dependence of rows with a group, and of a row's outputs."""
-    if isinstance(chosen, ForecastTest):
+    """`ClusteredScore`, `ForecastTest` and `Moments` allow for the dependence of rows with a group, and of outputs."""
+    if isinstance(chosen, ForecastTest | Moments):
         return
     needs = f"{type(chosen).__name__} needs independent rows"
     if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
-        instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
-        fail(f"{needs}, but these have a group; {instead}.")
+        fail(f"{needs}, but these have a group; {_instead(data)}.")
     outputs = len(data.outputs) if isinstance(data, Forecast) else 1
     if outputs > 1:
-        fail(f"{needs}, but each row has {outputs} outputs, which may depend on each other; test one at a time.")
+        fail(f"{needs}, but each row has {outputs} outputs, which may depend on each other; {_instead(data)}.")
+
+
+def _instead(data: Predictions | BinTable) -> str:
+    """What dependent rows can be tested with."""
+    if isinstance(data, Binary | Forecast):
+        return f"use {type(_default(data)).__name__}()"
+    return "take one row per group"
 
 
 def _kind(data: Predictions | BinTable) -> str:

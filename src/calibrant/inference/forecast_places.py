@@ -32,6 +32,11 @@ _CLIP = 3.0
 _THIN = 1e-9
 
 
+#: Fewer effective clusters are too few to test.
+#: Test: tests/inference/test_forecast_tests.py::test_too_few_clusters_are_not_tested.
+FEWEST_CLUSTERS = 12
+
+
 class Basis(NamedTuple):
     """Four scores of a place, of mean 0: at the normal score z, and integrated over F up to z."""
 
@@ -83,6 +88,7 @@ def _hermite_integral(z: Floats) -> Floats:
 
 
 #: Signs with which cosines are positive where outcomes are high, far out, skewed to the right, in the tails.
+#: Derived: cos(k pi u) falls at u = 1/2 for k = 1, and is largest at the ends for k = 2 and 4.
 _SIGN = np.array([-1.0, 1.0, -1.0, 1.0])
 
 
@@ -333,3 +339,34 @@ def width_code(width: Floats) -> Floats:
         return np.zeros(size)
     groups = 5 if size >= 100 else 3
     return np.asarray(np.floor(rankdata(width) / (size + 1) * groups))
+
+
+def order_p_value(*columns: Floats) -> float:
+    """P-value of no rank correlation between neighbours in any of the columns (Ljung-Box, Bonferroni)."""
+    from scipy.special import chdtrc
+    from scipy.stats import rankdata
+
+    size, found = len(columns[0]), []
+    lags = np.arange(1, int(np.clip(size // 20, 1, 10)) + 1)
+    for column in columns:
+        rank = rankdata(column) - (size + 1) / 2
+        total = max(float(rank @ rank), 1e-300)
+        squares = np.array([float(rank[k:] @ rank[:-k]) / total for k in lags]) ** 2
+        found.append(float(chdtrc(len(lags), size * (size + 2) * float((squares / (size - lags)).sum()))))
+    return min(1.0, len(found) * min(found))
+
+
+class EffectiveClusters(NamedTuple):
+    """The number of independent units, and why they are too few to test; "" where they are enough."""
+
+    effective: float
+    reason: str
+
+
+def too_few_clusters(weight: Floats, cluster: Places | None) -> EffectiveClusters:
+    """Kish's number of clusters of this total weight, or of rows; at least 12 clusters can be tested."""
+    mass = weight if cluster is None else np.bincount(cluster, weight)
+    effective = float(mass.sum() ** 2 / (mass @ mass))
+    few = cluster is not None and effective < FEWEST_CLUSTERS
+    words = f"{effective:.3g} effective clusters are too few to test; at least {FEWEST_CLUSTERS} are needed"
+    return EffectiveClusters(effective, words if few else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from calibrant.inference.forecast_places import (
     Places,
     Points,
     normal_score,
+    order_p_value,
     placed,
+    too_few_clusters,
     width_code,
 )
 from calibrant.inference.sample import row_clusters
@@ -47,10 +49,6 @@ _SHAPE = _NAMES.index("shape")
 #: A score is used if at least this part of its variance is not that of the scores before it.
 #: Test: tests/inference/test_forecast_tests.py::test_few_levels_have_fewer_components.
 _NEW = 0.05
-
-#: Fewer effective clusters are too few to test.
-#: Test: tests/inference/test_forecast_tests.py::test_too_few_clusters_are_not_tested.
-FEWEST_CLUSTERS = 12
 
 #: With more effective clusters than this, changes of sign alone are a valid reference.
 #: Test: tests/inference/test_forecast_tests.py::test_many_clusters_need_no_simulated_dependence.
@@ -141,8 +139,6 @@ class ForecastTest:
     draws: int = 1999
     seed: int = 0
 
-    clustered: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         validation.seed(self.seed)
         validation.whole("draws", self.draws)
@@ -212,27 +208,42 @@ def _order(z: Floats) -> dict[str, Any]:
     return {"order_p": p, "warning": words}
 
 
-def order_p_value(*columns: Floats) -> float:
-    """P-value of no rank correlation between neighbours in any of the columns (Ljung-Box, Bonferroni)."""
-    from scipy.special import chdtrc
-    from scipy.stats import rankdata
+class _Null(NamedTuple):
+    """The law of the components under calibration, from simulated sums and their covariance.
 
-    size, found = len(columns[0]), []
-    lags = np.arange(1, int(np.clip(size // 20, 1, 10)) + 1)
-    for column in columns:
-        rank = rankdata(column) - (size + 1) / 2
-        total = max(float(rank @ rank), 1e-300)
-        squares = np.array([float(rank[k:] @ rank[:-k]) / total for k in lags]) ** 2
-        found.append(float(chdtrc(len(lags), size * (size + 2) * float((squares / (size - lags)).sum()))))
-    return min(1.0, len(found) * min(found))
+    The sums are of 4 scores, of 2 scores times the width, and of counts in bins less their means. `turn` makes the
+    scores uncorrelated; of each component `kept` the quantiles are known, and of each sample the `evidence`: the
+    largest logarithm of a share of the level over its p-value.
+    """
 
-
-class _Sums(NamedTuple):
-    """Sums over rows of 4 scores, of 2 scores times the width, and of counts in bins less their means."""
-
-    observed: Floats
-    simulated: Floats
     covariance: Floats
+    turn: Floats
+    kept: Places
+    share: Floats
+    quantiles: Floats
+    evidence: Floats
+
+    @classmethod
+    def of(cls, simulated: Floats, covariance: Floats) -> _Null:
+        """From sums of simulated samples, one per line."""
+        turn = _orthogonal(covariance[:4, :4])
+        statistics = _statistics(simulated, covariance, turn)
+        kept = np.flatnonzero(np.isfinite(statistics).all(axis=0) & (np.ptp(statistics, axis=0) > 1e-9))
+        share = np.array(list(SHARES.values()))[kept]
+        quantiles = np.quantile(statistics[:, kept], (0.025, 0.5, 0.975), axis=0)
+        made = cls(covariance, turn, kept, share / max(float(share.sum()), 1e-9), quantiles, np.zeros(0))
+        logs = made.log_p(statistics)
+        return made._replace(evidence=(np.log(made.share) - logs).max(axis=1, initial=-np.inf))
+
+    def log_p(self, statistics: Floats) -> Floats:
+        """Logarithms of normal p-values; each side is scaled by its quantile among the simulated samples."""
+        from scipy.special import log_ndtr
+
+        low, middle, high = self.quantiles
+        apart, shape = statistics[..., self.kept] - middle, self.kept == _SHAPE
+        scale = np.where(apart > 0, np.maximum(high - middle, 1e-9), np.maximum(middle - low, 1e-9)) / 1.96
+        z = np.where(shape, np.maximum(apart / scale, 0.0), np.abs(apart / scale))
+        return np.asarray(log_ndtr(-z) + np.where(shape, 0.0, np.log(2.0)))
 
 
 class _Strata(NamedTuple):
@@ -245,18 +256,15 @@ class _Strata(NamedTuple):
 
 def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> _Combined:
     """The test of independent rows."""
-    width = _centred(width_code(found.width), weight)
-    places = found.places
+    width, places = _centred(width_code(found.width), weight), found.places
     if isinstance(places, Jumps):
-        sums = _jump_sums(places, width, weight, method)
+        sums, null = _of_jumps(places, width, weight, method)
     else:
-        sums = _count_sums(places, width, weight, method)
-    turn = _orthogonal(sums.covariance[:4, :4])
-    rows = places.scores(HERMITE) @ turn.T
-    against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf]])
+        sums, null = _of_counts(places, width, weight, method)
+    rows = places.scores(HERMITE) @ null.turn.T
     by_width = _own_t((weight * width)[:, None] * rows[:, :2])
-    statistics = [_statistics(each, sums.covariance, turn) for each in (sums.observed, sums.simulated)]
-    return _combined(statistics[0], statistics[1], np.concatenate([against, by_width[::-1]]))
+    against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf], by_width[::-1]])
+    return _combined(_statistics(sums, null.covariance, null.turn), null, against)
 
 
 def _centred(code: Floats, weight: Floats) -> Floats:
@@ -273,7 +281,7 @@ def _own_t(rows: Floats) -> Floats:
     return np.abs(rows.sum(axis=0)) / np.maximum(spread, 1e-12)
 
 
-def _count_sums(places: Points | Cells, width: Floats, weight: Floats, method: ForecastTest) -> _Sums:
+def _of_counts(places: Points | Cells, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
     """Of cells that all rows share, for which counts are simulated; continuous distributions have fine ones."""
     rows = effective_n(weight, len(weight))
     if isinstance(places, Points):
@@ -290,11 +298,8 @@ def _count_sums(places: Points | Cells, width: Floats, weight: Floats, method: F
         own = bins[places.inside] if places.inside.ndim == 1 else places.inside @ bins
     scores = places.scores(HERMITE)
     columns = np.concatenate([scores, width[:, None] * scores[:, :2], own - expected], axis=1)
-    strata = _strata(width, weight)
-    simulated, covariance = _null_of_counts(
-        strata, tuple(edges.tolist()), tuple(cell_bin.tolist()), method.draws, method.seed
-    )
-    return _Sums(weight @ columns, simulated, covariance)
+    cells = tuple(edges.tolist()), tuple(cell_bin.tolist())
+    return weight @ columns, _null_of_counts(_strata(width, weight), *cells, method.draws, method.seed)
 
 
 def _fine_cells(bins: int) -> tuple[Floats, Places]:
@@ -336,8 +341,8 @@ def _strata(width: Floats, weight: Floats) -> _Strata:
 @lru_cache(maxsize=32)
 def _null_of_counts(
     strata: _Strata, edges: tuple[float, ...], cell_bin: tuple[int, ...], draws: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Sums of samples drawn from the forecasts, and their covariance: counts in cells are multinomial in each stratum."""
+) -> _Null:
+    """Of samples drawn from the forecasts: counts in cells are multinomial in each stratum."""
     rng = generator(seed, "counts of forecasts")
     chance = np.diff(edges)
     scores = Cells(np.array(edges), np.zeros(0, np.intp)).of_cells(HERMITE)
@@ -351,7 +356,7 @@ def _null_of_counts(
         each = weight * np.concatenate([scores, width * scores[:, :2], bins], axis=1)
         simulated += rng.multinomial(size, chance / chance.sum(), draws) @ each
         covariance += size * (each.T * chance) @ each
-    return simulated, covariance
+    return _Null.of(simulated, covariance)
 
 
 def _fewer_cells(chance: Floats, scores: Floats, bins: Floats) -> tuple[Floats, Floats, Floats]:
@@ -364,7 +369,7 @@ def _fewer_cells(chance: Floats, scores: Floats, bins: Floats) -> tuple[Floats, 
     return total, joined @ scores / total[:, None], joined @ bins / total[:, None]
 
 
-def _jump_sums(places: Jumps, width: Floats, weight: Floats, method: ForecastTest) -> _Sums:
+def _of_jumps(places: Jumps, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
     """Of rows with jumps of their own, drawn row by row; of many rows the sums are normal."""
     rng = generator(method.seed, "jumps of forecasts")
     expected = np.diff(places.edges)
@@ -386,7 +391,7 @@ def _jump_sums(places: Jumps, width: Floats, weight: Floats, method: ForecastTes
     if many:
         simulated = normal_draws(covariance, method.draws, rng)
     observed[6:] -= weight.sum() * expected
-    return _Sums(observed, simulated, covariance)
+    return observed, _Null.of(simulated, covariance)
 
 
 def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
@@ -435,41 +440,24 @@ def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
     return np.concatenate([own, shape[..., None], slopes[..., ::-1]], axis=-1)
 
 
-def _combined(observed: Floats, simulated: Floats, against: Floats) -> _Combined:
+def _combined(observed: Floats, null: _Null, against: Floats) -> _Combined:
     """The smallest p-value over its share, ranked; `against` are the statistics by the variance of the sample."""
-    kept = np.flatnonzero(np.isfinite(observed) & (np.ptp(np.nan_to_num(simulated), axis=0) > 1e-9))
+    kept, share, draws = null.kept, null.share, len(null.evidence)
     if not len(kept):
-        return _Combined(1.0, 1.0, (), None, len(simulated), {})
-    share = np.array(list(SHARES.values()))[kept]
-    share /= share.sum()
-    both = np.concatenate([observed[None, kept], simulated[:, kept]])
-    logs = _log_p(both, kept == _SHAPE)
-    evidence = (np.log(share) - logs).max(axis=1)
-    beyond = int((evidence[1:] >= evidence[0] - 1e-9).sum())
-    p_value = (1 + beyond) / len(evidence)
-    smallest = max(float(np.exp(-evidence[0])), float(np.finfo(np.float64).tiny))
-    if beyond == 0:
-        p_value = min(p_value, smallest)
+        return _Combined(1.0, 1.0, (), None, draws, {})
+    logs = null.log_p(observed)
+    adjusted = logs - np.log(share)
+    smallest = min(max(float(np.exp(adjusted.min())), float(np.finfo(np.float64).tiny)), 1.0)
+    beyond = int((null.evidence >= -adjusted.min() - 1e-9).sum())
+    p_value = (1 + beyond) / (draws + 1) if beyond else min(1 / (draws + 1), smallest)
     sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
-    parts = zip(kept, np.exp(logs[0]), share, sign, strict=True)
+    parts = zip(kept, np.exp(logs), share, sign, strict=True)
     made = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
-    decided = _decided(logs[0] - np.log(share), kept, against)
-    return _Combined(min(smallest, 1.0), p_value, made, made[decided], len(simulated), {})
+    return _Combined(smallest, p_value, made, made[_decided(adjusted, kept, against)], draws, {})
 
 
 def _direction(sign: int) -> Literal[-1, 0, 1]:
     return 1 if sign > 0 else -1 if sign < 0 else 0
-
-
-def _log_p(statistics: Floats, one_sided: Any) -> Floats:
-    """Logarithms of normal p-values; each side is scaled by its quantile among the simulated samples."""
-    from scipy.special import log_ndtr
-
-    low, middle, high = np.quantile(statistics[1:], (0.025, 0.5, 0.975), axis=0)
-    apart = statistics - middle
-    scale = np.where(apart > 0, np.maximum(high - middle, 1e-9), np.maximum(middle - low, 1e-9)) / 1.96
-    z = np.where(one_sided, np.maximum(apart / scale, 0.0), np.abs(apart / scale))
-    return np.asarray(log_ndtr(-z) + np.where(one_sided, 0.0, np.log(2.0)))
 
 
 def _decided(adjusted: Floats, kept: Places, against: Floats) -> int:
@@ -484,11 +472,10 @@ def _decided(adjusted: Floats, kept: Places, against: Floats) -> int:
 
 def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: ForecastTest) -> _Combined:
     """The test of clusters: the larger p-value of changed signs and of simulated dependence."""
-    mass = np.bincount(cluster, weight)
-    effective = float(mass.sum() ** 2 / (mass @ mass))
-    if effective < FEWEST_CLUSTERS:
-        reason = f"{effective:.3g} effective clusters are too few to test (at least {FEWEST_CLUSTERS} are needed)"
-        return _Combined(np.nan, np.nan, (), None, None, {"effective_clusters": effective, "reason": reason})
+    few = too_few_clusters(weight, cluster)
+    if few.reason:
+        return _Combined(np.nan, np.nan, (), None, None, few._asdict())
+    effective = few.effective
     width = _centred(width_code(found.width), weight)
     dependent = _Dependent(found.places, width, weight, cluster, effective)
     draws = (method.draws + 1) // 2 - 1
@@ -504,8 +491,7 @@ def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: Forecas
     parts = zip(names, each, observed, strict=True)
     made = tuple(Component(name, float(p), 1 / len(kept), _direction(-int(np.sign(t)))) for name, p, t in parts)
     decided = made[int(np.lexsort((-np.abs(observed), each))[0])]
-    details = {"effective_clusters": effective}
-    return _Combined(float(np.abs(observed).max()), p_value, made, decided, draws, details)
+    return _Combined(float(np.abs(observed).max()), p_value, made, decided, draws, {"effective": effective})
 
 
 def _ranked(observed: Floats, simulated: Floats) -> tuple[float, Floats]:
@@ -533,8 +519,11 @@ class _Dependent:
 
     @cached_property
     def kept(self) -> Places:
-        """The columns that there are: no widths where all are alike, no scores that cells do not have."""
-        return np.flatnonzero(np.sqrt((self.sums**2).sum(axis=0)) > 1e-9 * len(self.weight))
+        """The columns that there are: no widths where all are alike, no scores that few cells do not tell apart."""
+        scores = self.places.scores(COSINES)
+        new = np.abs(_orthogonal(scores.T @ scores)).sum(axis=1) > 0
+        some = np.sqrt((self.sums**2).sum(axis=0)) > 1e-9 * len(self.weight)
+        return np.flatnonzero(some & np.concatenate([new, new[:2]]))
 
     @cached_property
     def sums(self) -> Floats:
@@ -579,10 +568,10 @@ class _Dependent:
         return tuple(sorted({best, max(best, min(high[0], 0.99))}))
 
     def _attenuation(self) -> tuple[Floats, Floats, Floats]:
-        """Correlations of the copula, and those of the bias and the spread scores that go with them; their variances."""
+        """Correlations of the copula, those of the bias and spread scores that go with them, and their variances."""
         rng = generator(0, "attenuation by cells")
         rows = np.unique(np.linspace(0, len(self.weight) - 1, 64).astype(np.intp))
-        a, b = rng.standard_normal((2, 20_000 // len(rows) + 1, len(rows)))
+        a, b = rng.standard_normal((2, 4000 // len(rows) + 1, len(rows)))
         a, b = np.concatenate([a, a, -a, -a]), np.concatenate([b, -b, b, -b])
         one = self.places.scores_at(COSINES, a, rows)[..., :2]
         variance = np.maximum((one**2).mean(axis=(0, 1)), 1e-9)

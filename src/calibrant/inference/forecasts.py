@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.data.forecasts import Gaussian
+from calibrant.data.forecasts import Distribution, Gaussian, Samples
+from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import (
     ForecastData,
     forecast,
@@ -19,9 +20,11 @@ from calibrant.estimators.regression_common import (
 from calibrant.estimators.regression_coverage import pit_curve
 from calibrant.estimators.regression_spread import mean_squared_z
 from calibrant.inference.forecast_intervals import LogMeanSquare
+from calibrant.inference.forecast_places import too_few_clusters, width_code
 from calibrant.inference.sample import row_clusters
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import mean_and_error
-from calibrant.results.estimate import Significance, Value
+from calibrant.results.estimate import Component, Significance, Value
 from calibrant.table.binning import Cut, EqualMass
 
 
@@ -115,6 +118,79 @@ class SpreadChiSquare:
         statistic = float(z @ z)
         p_value = float(chdtrc(len(some), statistic))
         return Significance(statistic, p_value, method=f"spread chi square, {words}", n=table.n)
+
+
+@dataclass(frozen=True)
+class Moments:
+    r"""Test of predicted means and standard deviations alone, for forecasts that claim no more than these.
+
+    With :math:`z = (y - \mu) / \sigma`, three statements are tested, each with the variance found in the sample:
+    mean z is 0 (*bias*, Student's test), mean :math:`z^2` is 1 (*spread*, `MeanSquaredZ`), and :math:`z^2` does not
+    depend on the predicted width (*spread by width*: the covariance with the number of its fifth). Their shares of the
+    level are 0.4, 0.4 and 0.2, and the p-value is :math:`\min_k p_k / w_k` (Bonferroni). For draws, mean and standard
+    deviation are those of all m + 1 values of a row, outcome included: then both means are right for draws of any law.
+    Clusters are units; fewer than 12 effective ones are too few, and p is NaN.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> heavy = cal.Gaussian(rng.standard_t(5, 1000) * 0.6**0.5, np.zeros(1000), np.ones(1000))
+    >>> cal.calibration_test(heavy).p_value < 0.05, cal.calibration_test(heavy, method=Moments()).p_value > 0.05
+    (True, True)
+    """
+
+    def test(self, data: ForecastData) -> Significance:
+        """The statistic is the smallest p-value over its share."""
+        claimed = _claimed(forecast(data, None, None))
+        z = claimed.z()
+        weight = np.ones(len(z)) if claimed.flat_weight is None else claimed.flat_weight
+        clusters = row_clusters(claimed, len(z))
+        few = too_few_clusters(weight, clusters)
+        if few.reason:
+            return Significance(np.nan, np.nan, method=repr(self), n=len(claimed), details=few._asdict())
+        statistics = {"bias": _ratio(z, weight, clusters)}
+        table = table_or_forecast(claimed, None, None)
+        statistics["spread"] = LogMeanSquare.of(table, needed_by="Moments").statistic()
+        code = width_code(claimed.std.astype(np.float64).ravel())
+        if np.ptp(code) > 0:
+            squares = z**2 / float(weight @ z**2 / weight.sum()) - 1
+            code = code - float(weight @ code) / weight.sum()
+            statistics["spread by width"] = _ratio(code * squares, weight, clusters)
+        return self._combined(statistics, few.effective - 1, len(claimed))
+
+    def _combined(self, statistics: dict[str, float], freedom: float, n: int) -> Significance:
+        from scipy.special import stdtr
+
+        shares = {name: {"bias": 0.4, "spread": 0.4, "spread by width": 0.2}[name] for name in statistics}
+        total = sum(shares.values())
+        made = tuple(
+            Component(name, float(2 * stdtr(freedom, -abs(t))), shares[name] / total, -1 if t > 0 else 1)
+            for name, t in statistics.items()
+        )
+        decided = min(made, key=lambda one: one.p_value / one.share)
+        smallest = min(decided.p_value / decided.share, 1.0)
+        return Significance(smallest, smallest, method=repr(self), n=n, components=made, decided=decided)
+
+
+def _ratio(values: Floats, weight: Floats, clusters: Any) -> float:
+    """A mean over its standard error."""
+    mean, error = mean_and_error(values, weight, clusters)
+    return mean / error if error > 0 else float(np.copysign(np.inf, mean)) if mean else 0.0
+
+
+def _claimed(data: Any) -> Gaussian:
+    """The predicted means and standard deviations; of draws, those of all values of a row."""
+    if isinstance(data, Gaussian):
+        return data
+    if isinstance(data, Samples):
+        pooled = np.concatenate([data.y_true[:, None], data.draws], axis=1).astype(np.float64)
+        mean, std = pooled.mean(axis=1), pooled.std(axis=1)
+    elif isinstance(data, Distribution):
+        mean, std = data.mean, data.std
+    else:
+        fail(f"Moments needs predicted means and standard deviations, not {data!r}.", TypeError)
+    return Gaussian.borrowing(data.y_true, mean, std, weight=data.weight, group=data.group)
 
 
 class MeanError(NamedTuple):

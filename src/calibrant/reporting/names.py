@@ -106,6 +106,8 @@ _TESTS: tuple[tuple[str, str, str], ...] = (
         "Is the intercept 0 and the slope 1 for every class, allowing for weights and dependence within clusters?",
     ),
     ("LearnedTest", "Learned test of the whole vector", "Can a fitted map predict outcomes better on unseen rows?"),
+    ("ForecastTest", "Test of forecasts", "Do outcomes fall where their predicted distributions say?"),
+    ("Moments", "Test of mean and spread", "Are errors 0 on average, and as large as the predicted spread?"),
     ("mean z^2", "Error-to-spread test", "Is the mean squared standardised error 1?"),
     ("spread chi square", "Spread by bins", "Do errors match the predicted spread in every bin of it?"),
     ("PIT uniformity", "Uniformity of F(y)", "Do outcomes fall evenly over their predicted distributions?"),
