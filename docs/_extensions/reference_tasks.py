@@ -35,9 +35,9 @@ TASKS = {
     ),
     "Trees and foundation models": "CatBoost LightGBM TabICL TabPFN",
     "Forecasts with a spread": (
-        "CdfIsotonic Conformal coverage crps debiased_ence ence ence_curve ForecastCurve ForecastRecalibrator ForecastTest "
-        "group_coverage interval_curve interval_error interval_score LogScale mean_squared_z MeanSquaredZ Moments nll "
-        "PerGroup pinball pit_error pit_histogram PitInversion PitUniformity quantile_error scale_factor "
+        "CdfIsotonic Conformal coverage crps debiased_ence ence ence_curve ForecastCurve ForecastRecalibrator "
+        "ForecastTest group_coverage interval_curve interval_error interval_score LogScale mean_squared_z MeanSquaredZ "
+        "Moments nll PerGroup pinball pit_error pit_histogram PitInversion PitUniformity quantile_error scale_factor "
         "sharpness spread_curve SpreadChiSquare SpreadInversion SpreadSpline std_dispersion StdScaling sweep_ence "
         "uce VarianceHistogram VarianceIsotonic Wilson"
     ),
