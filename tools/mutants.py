@@ -7,8 +7,8 @@
 
 Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
 the project, and the tests and examples of the module run on it. A mutant that passes them meets other tests that use
-the module. One that passes these too has survived: a test is missing, or the fault makes no difference. Survivors are
-written to `mutants/<room>.md`. Slow tests do not run.
+the module, and then the frozen results of `make golden`. One that passes these too has survived: a test is missing, or
+the fault makes no difference. Survivors are written to `mutants/<room>.md`. Slow tests do not run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ OPERATORS = {
 ELSEWHERE = 60.0
 #: Outcomes of a mutant that tests noticed.
 CAUGHT = ("killed", "timeout")
-Outcome = Literal["killed", "killed elsewhere", "timeout", "survived", "not run"]
+Outcome = Literal["killed", "killed elsewhere", "moved frozen results", "timeout", "survived", "not run"]
+#: Compares the frozen results of public calls, as `make golden` does.
+GOLDEN = f"{sys.executable} -m tests.golden"
 
 
 @dataclass(frozen=True)
@@ -141,22 +143,22 @@ def _command(tests: Iterable[Path]) -> str:
     return " ".join([sys.executable, "-m", "pytest", *options, *map(str, tests)])
 
 
-def _baseline(tests: list[Path]) -> float | None:
-    """Seconds that tests take without a fault; None where they fail."""
+def _baseline(command: str) -> float | None:
+    """Seconds that a command takes without a fault; None where it fails."""
     from cosmic_ray.testing import run_tests
 
     start = time.monotonic()
-    outcome, _ = run_tests(_command(tests), timeout=600)
+    outcome, _ = run_tests(command, timeout=600)
     return time.monotonic() - start if outcome.value == "survived" else None
 
 
 @dataclass(frozen=True)
 class Task:
-    """One mutation, and the tests to run on it, with the seconds they take without it."""
+    """One mutation, and the command that tests it, with the seconds it takes without it."""
 
     module: str
     mutation: Any
-    tests: list[Path]
+    command: str
     seconds: float
 
 
@@ -168,7 +170,7 @@ def _tried(task: Task, *, deadline: float) -> Mutant:
     found = partial(Mutant, task.module, task.mutation.start_pos[0], operator)
     if time.time() > deadline:
         return found("not run")
-    result = mutate_and_test([task.mutation], _command(task.tests), 10 + 3 * task.seconds)
+    result = mutate_and_test([task.mutation], task.command, 10 + 3 * task.seconds)
     if result.test_outcome is None or result.test_outcome.value == "incompetent":
         return found("not run")
     timed_out = result.output == "timeout"
@@ -200,7 +202,7 @@ def run(
 def _run(project: Project, chosen: list[tuple[str, Any]], *, deadline: float, jobs: int) -> list[Mutant]:
     modules = sorted({module for module, _ in chosen})
     with ProcessPoolExecutor(jobs, get_context("spawn"), _enter_copy, (project.root,)) as pool:
-        near = {module: [*nearest_tests(project, module), project.modules[module]] for module in modules}
+        near = {module: _command([*nearest_tests(project, module), project.modules[module]]) for module in modules}
         seconds = dict(zip(modules, pool.map(_baseline, near.values()), strict=True))
         if failing := [module for module in modules if seconds[module] is None]:
             message = f"These modules' tests fail without any fault: {', '.join(failing)}"
@@ -210,28 +212,38 @@ def _run(project: Project, chosen: list[tuple[str, Any]], *, deadline: float, jo
         for mutant in pool.map(partial(_tried, deadline=deadline), tasks):
             print(f"{mutant.outcome:8} {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
             mutants.append(mutant)
-        return _tried_elsewhere(project, pool, tasks, mutants, deadline=deadline)
+        durations = Durations.load(project.root)
+        others = {module: tests for module in modules if (tests := other_tests(project, module, durations))}
+        elsewhere = {module: _command(tests) for module, tests in others.items()}
+        mutants = _tried_again(pool, tasks, mutants, elsewhere, "killed elsewhere", deadline=deadline)
+        golden = dict.fromkeys(modules, GOLDEN)
+        return _tried_again(pool, tasks, mutants, golden, "moved frozen results", deadline=deadline)
 
 
-def _tried_elsewhere(
-    project: Project, pool: ProcessPoolExecutor, tasks: list[Task], mutants: list[Mutant], *, deadline: float
+def _tried_again(
+    pool: ProcessPoolExecutor,
+    tasks: list[Task],
+    mutants: list[Mutant],
+    commands: dict[str, str],
+    noticed: Outcome,
+    *,
+    deadline: float,
 ) -> list[Mutant]:
-    """Let other tests try the survivors; modules whose other tests fail without a fault are left as they are."""
-    durations = Durations.load(project.root)
-    modules = sorted({mutant.module for mutant in mutants if mutant.outcome == "survived"})
-    others = {module: tests for module in modules if (tests := other_tests(project, module, durations))}
-    seconds = dict(zip(others, pool.map(_baseline, others.values()), strict=True))
-    if failing := [module for module in others if seconds[module] is None]:
+    """Try the survivors with other commands, by module; those that fail without a fault are not used."""
+    wanted = {mutant.module for mutant in mutants if mutant.outcome == "survived"}
+    used = list(dict.fromkeys(command for module, command in commands.items() if module in wanted))
+    seconds = dict(zip(used, pool.map(_baseline, used), strict=True))
+    if failing := [module for module in sorted(wanted) if seconds.get(commands.get(module, ""), 0.0) is None]:
         print(f"Other tests of these modules fail without any fault and were not used: {', '.join(failing)}")
     again = [
-        (place, replace(task, tests=others[task.module], seconds=seconds[task.module] or 0))
+        (place, replace(task, command=commands[task.module], seconds=seconds[commands[task.module]] or 0))
         for place, (task, mutant) in enumerate(zip(tasks, mutants, strict=True))
-        if mutant.outcome == "survived" and seconds.get(task.module) is not None
+        if mutant.outcome == "survived" and seconds.get(commands.get(task.module, "")) is not None
     ]
     results = pool.map(partial(_tried, deadline=deadline), [task for _, task in again])
     found = {place: result.outcome for (place, _), result in zip(again, results, strict=True)}
     return [
-        replace(mutant, outcome="killed elsewhere") if found.get(place) in CAUGHT else mutant
+        replace(mutant, outcome=noticed) if found.get(place) in CAUGHT else mutant
         for place, mutant in enumerate(mutants)
     ]
 
@@ -242,8 +254,8 @@ def report(project: Project, room: str, mutants: list[Mutant]) -> str:
     survived = sum(mutant.outcome == "survived" for mutant in tried)
     summary = f"{len(tried)} of {len(mutants)} mutants were tried and {len(tried) - survived} noticed."
     lines = [f"# Mutants of {room}", "", summary, ""]
-    columns: tuple[Outcome, ...] = ("killed", "timeout", "killed elsewhere", "survived")
-    lines += [f"| module | tests | tried | {' | '.join(columns)} | kill rate |", "|---" * 8 + "|"]
+    columns: tuple[Outcome, ...] = ("killed", "timeout", "killed elsewhere", "moved frozen results", "survived")
+    lines += [f"| module | tests | tried | {' | '.join(columns)} | kill rate |", "|---" * 9 + "|"]
     for module in sorted({mutant.module for mutant in tried}):
         outcomes = [mutant.outcome for mutant in tried if mutant.module == module]
         tests = ", ".join(f"`{path}`" for path in nearest_tests(project, module)) or "examples only"

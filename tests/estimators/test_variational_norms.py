@@ -5,7 +5,14 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import calibrant as cal
-from calibrant.estimators.variational_norms import checked, contributions, label, norm_gradient, size_bound
+from calibrant.estimators.variational_norms import (
+    checked,
+    contributions,
+    function_gradient,
+    label,
+    norm_gradient,
+    size_bound,
+)
 
 
 def test_the_formula_written_out():
@@ -150,3 +157,16 @@ def test_a_slope_may_be_a_multiple_of_ones_for_several_classes_and_scores_may_be
     kl = cal.estimators.Distance(lambda f, q: (q * np.log(q / f)).sum(axis=1), lambda f, q: np.log(q / f) + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         assert cal.variational_error(data, norm=kl).name
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0])
+def test_the_gradient_of_the_norm_of_a_function_written_out(p):
+    rng = np.random.default_rng(5)
+    d, weight, fold = rng.normal(size=40), rng.uniform(0.5, 2, 40), np.repeat([0, 1], 20)
+    found = function_gradient(d, p, weight, fold)
+    for k in (0, 1):
+        own, share = d[fold == k], weight[fold == k] / weight[fold == k].sum()
+        norm = (share @ np.abs(own) ** p) ** (1 / p)
+        assert found[fold == k] == pytest.approx(np.sign(own) * np.abs(own) ** (p - 1) / norm ** (p - 1))
+        assert share @ (found[fold == k] * own) == pytest.approx(norm)  # Hoelder's inequality is an equality
+    assert (function_gradient(np.zeros(3), p, np.ones(3), np.zeros(3, int)) == 0).all()

@@ -79,11 +79,12 @@ def test_the_report_counts_what_was_tried_and_shows_survivors(project):
         Mutant(module, 7, "AddNot", "killed"),
         Mutant(module, 8, "AddNot", "timeout"),
         Mutant(module, 8, "NumberReplacer", "killed elsewhere"),
+        Mutant(module, 8, "NumberReplacer", "moved frozen results"),
         Mutant(module, 9, "NumberReplacer", "survived", "-x = 1\n+x = 2"),
         Mutant(module, 10, "NumberReplacer", "not run"),
     ]
     text = report(project, "table", mutants)
-    assert "4 of 5 mutants were tried and 3 noticed." in text
-    assert "| calibrant.table.bins | `tests/table/test_bins.py` | 4 | 1 | 1 | 1 | 1 | 75% |" in text
+    assert "5 of 6 mutants were tried and 4 noticed." in text
+    assert "| calibrant.table.bins | `tests/table/test_bins.py` | 5 | 1 | 1 | 1 | 1 | 1 | 80% |" in text
     assert "`src/calibrant/table/bins.py:9` NumberReplacer\n\n```diff\n-x = 1\n+x = 2\n```" in text
     assert report(project, "table", mutants[:2]).endswith("None.\n")

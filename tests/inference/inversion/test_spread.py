@@ -132,3 +132,9 @@ def test_the_upper_end_of_the_variance_error_follows_the_largest_spreads():
     truth = np.mean(np.exp(2 * log_sigma) * np.abs((0.9 + 0.3 * log_sigma**2) ** 2 - 1))
     target = Target("variance error")
     assert high_below(lambda std: 0.9 + 0.3 * np.log(std) ** 2, target, truth, 1000, 80) <= 0.05
+
+
+def test_fewer_than_two_draws_raise_an_error():
+    with pytest.raises(ValueError, match="at least 2"):
+        SpreadInversion(draws=1)
+    SpreadInversion(draws=2)
