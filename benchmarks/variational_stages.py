@@ -43,7 +43,7 @@ def by_stage(p: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         some = rows.take(own)
         for used, names in ((replace(stages, tables=empty), WAYS[::2]), (stages, WAYS[1::2])):
             logs = used.logs(some)
-            corrected = local.correction(used, y, weight, fold != k).added_to(logs, some.places)
+            corrected = local.fitted(used, y, weight, fold != k)[0].added_to(logs, some.places)
             for name, values in zip(names, (logs, corrected), strict=True):
                 found[name][own] = np.exp(np.maximum(values, -87))
     return found

@@ -211,7 +211,7 @@ def by_second_class(z, f):
     ("classes", "rows", "change", "shares"),
     [
         (4, 6000, by_two_odds, (0.94362, 0.61379, 0.50955)),
-        (5, 3000, by_second_class, (0.53990, 0.34028, 0.44070)),
+        (5, 3000, by_second_class, (0.57726, 0.39788, 0.48867)),
         (6, 1500, lambda z, f: softmax(0.7 * z + 0.5 * np.roll(z, 1, axis=1)), (0.98726, 0.95977, 0.96422)),
         (60, 3000, lambda z, f: softmax(0.6 * z + 0.5 * np.roll(z, 1, axis=1)), (0.74659, 0.60301, 0.47871)),
     ],

@@ -117,3 +117,12 @@ def test_a_handful_of_rows_is_enough(rows):
     p = np.array([[0.7, 0.2, 0.1], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4], [0.2, 0.2, 0.6], [1.0, 0.0, 0.0]])[:rows]
     g = cal.recalibrate.ConditionalLogit().fit(p, np.arange(rows) % 3, classes=range(3)).predict_proba(p)
     assert np.isfinite(g).all()
+
+
+@pytest.mark.parametrize("k", [4, 60])
+def test_a_row_alone_is_predicted_as_among_others(k):
+    f, _, y, _ = class_world(np.random.default_rng(16), 900, k, lambda z: 0.5 * z + 0.3 * np.sin(3 * z))
+    fitted = cal.recalibrate.ConditionalLogit().fit(f[:700], y[:700], classes=range(k))
+    together = fitted.predict_proba(f[700:])
+    alone = np.concatenate([fitted.predict_proba(f[i : i + 1]) for i in range(700, 900)])
+    np.testing.assert_allclose(alone, together, atol=1e-6)

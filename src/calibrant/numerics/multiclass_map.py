@@ -11,6 +11,8 @@ B. a matrix W for confusions between classes, of all log probabilities (`Residua
 T. tables t of two log odds, for interactions, with at most 40 classes: `PairTables`;
 C. the log ratio r_c of observed to expected class counts among the nearest training rows: `Correction`.
 
+With at most 40 classes, g is then averaged with kernel estimates on the simplex: `SimplexKernels`.
+
 Of 24 sets of real predictions, C adds 22 % to the L1 error found in the probabilities of four models of tabular data,
 3.5 % for boosted trees on MNIST and under 1 % elsewhere; T adds 0.6 % for AdaBoost on MNIST and nothing that could be
 told from noise elsewhere (benchmarks/results/variational_stages.md). In worlds with interactions of two log odds, T
@@ -48,6 +50,7 @@ from calibrant.numerics.multiclass_matrices import LeadingMatrix, ResidualMatrix
 from calibrant.numerics.nearest_neighbours import References
 from calibrant.numerics.pair_tables import STAGES, PairCells, PairTables, fit_tables
 from calibrant.numerics.random_draws import generator
+from calibrant.numerics.simplex_kernels import SimplexKernels
 from calibrant.numerics.special import LOG_FLOOR, log_softmax
 
 #: With many classes, the number of principal scores, and of the rows from which their axes are found. Speed:
@@ -77,6 +80,11 @@ class Prepared:
         """Some of the rows."""
         codes = tuple(part[rows] for part in self.codes)
         return Prepared(self.entries.take(rows), self.design.take(rows), self.inputs[rows], codes)
+
+    @property
+    def probabilities(self) -> Singles:
+        """The predicted probabilities of all classes."""
+        return np.exp(self.entries.logs)
 
     @property
     def places(self) -> Singles:
@@ -164,9 +172,10 @@ HALF = 12_000
 #: benchmarks/variational_many.py; of three networks with 100 classes they changed no error by more than 0.2 %
 #: (benchmarks/results/variational_stages.md).
 LOCAL_SIZE = 4_000_000
-#: Points at which the shared function of a class's own log probability is tabulated for many classes. Derived: steps
-#: of 0.05 in log probability at most.
-_GRID = 2001
+#: Points at which the shared function of a class's own log probability is tabulated for many classes, and how far below
+#: log 1/(4n) they reach. Derived: steps of 0.02 in log probability at most; compressed logs of all that is not zero in
+#: double precision are within log(1 + 745) = 6.6 of log 1/(4n).
+_GRID, _BELOW = 2001, 7.0
 
 
 def cross_fitted(
@@ -190,11 +199,12 @@ def cross_fitted(
     for k in range(int(fold.max()) + 1) if targets is None else targets:
         train, own = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         stages = fit_stages(frame, rows, position, single, train, seed=k, group=group)
-        correction = local.correction(stages, labels, single, fold != k)
-        for block in row_blocks(len(own), frame.classes):
+        correction, kernels = local.fitted(stages, labels, single, fold != k, group)
+        for block in row_blocks(len(own), max(frame.classes, len(kernels.at))):
             some = rows.take(own[block])
             logs = correction.added_to(stages.logs(some), some.places)
-            result[own[block]] = np.exp(np.maximum(logs, np.float32(LOG_FLOOR)))
+            q = np.exp(np.maximum(logs, np.float32(LOG_FLOOR)))
+            result[own[block]] = kernels.averaged(q, some.probabilities)
     return result
 
 
@@ -227,10 +237,10 @@ class Stages:
         entries, features, b = rows.entries, self.frame.features, self.coefficients
         z, classes = entries.logs, entries.classes
         intercept, slope = np.split(b[SHARED:].astype(np.float32), [classes])
-        low = float(z.min())
+        low = -float(np.log(4 * self.frame.rows)) - _BELOW
         grid = np.linspace(low, 0, _GRID)
         own = features.of_own(log_odds_of_logs(grid)) @ b[1 : 1 + OWN[0]]
-        place = np.rint((z - np.float32(low)) * np.float32((_GRID - 1) / max(-low, 1e-9))).astype(np.int32)
+        place = np.maximum(np.rint((z - np.float32(low)) * np.float32((_GRID - 1) / -low)), 0).astype(np.int32)
         result: Reals = own.astype(np.float32)[place]
         top = features.of_top(entries.doubt) @ b[1 + OWN[0] : 1 + OWN[0] + TOP[0]]
         result += z * (1 + ((b[0] + top)[:, None] / features.scale).astype(np.float32))
@@ -329,19 +339,28 @@ class Locality:
         references = References.of(rows.places)
         return cls(references, rows.take(references.rows), references.neighbours_of_sample())
 
-    def correction(self, stages: Stages, labels: Codes, weight: Singles, train: NDArray[np.bool_]) -> Correction:
-        """Stage C, from the references among the training rows."""
+    def fitted(
+        self, stages: Stages, labels: Codes, weight: Singles, train: NDArray[np.bool_], group: Codes | None = None
+    ) -> tuple[Correction, SimplexKernels]:
+        """Stage C, from the references among the training rows, and the kernels that are averaged with it."""
+        classes = stages.frame.classes
         if self.references is None or self.rows is None:
-            return Correction.none(stages.frame.classes)
+            return Correction.none(classes), SimplexKernels.none(classes)
         chosen = self.references.rows
         logs, label, usable = stages.logs(self.rows), labels[chosen], train[chosen]
         surplus, expected = neighbours.counts(logs, label, weight[chosen])
         sample = np.flatnonzero(usable[: len(self.near)])
         ratios = neighbours.log_ratios(self.near[sample], usable, surplus, expected, np.exp(logs[sample]))
         b = neighbours.local_coefficients(ratios, logs[sample], label[sample], weight[chosen][sample])
-        if not b.any():
-            return Correction.none(stages.frame.classes)
-        return Correction(self.references.at[usable], surplus[usable], expected[usable], b)
+        correction, logs = Correction.none(classes), logs[sample]
+        if b.any():
+            correction = Correction(self.references.at[usable], surplus[usable], expected[usable], b)
+            logs = neighbours.corrected(logs, ratios, b)
+        if self.rows.entries.index is not None:
+            return correction, SimplexKernels.none(classes)
+        own, group = np.cumsum(usable)[sample] - 1, None if group is None else group[chosen][usable]
+        p = self.rows.probabilities[usable]
+        return correction, SimplexKernels.fit(p, label[usable], weight[chosen][usable], logs, own, group)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from calibrant.numerics.multiclass_features import SharedFeatures
 from calibrant.numerics.multiclass_map import Correction, Frame, Locality, Stages, fit_stages, working_weights
 from calibrant.numerics.pair_tables import PairCells, PairTables
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
+from calibrant.numerics.simplex_kernels import SimplexKernels
 from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, expit, mixture
@@ -104,6 +105,8 @@ class ConditionalLogit(Recalibrator):
     - r: log ratios of observed to expected class counts among 10 and 40 near training rows, left out where there are
       more than 40 classes and more than four million probabilities.
 
+    With at most 40 classes the result is averaged with kernel estimates on the simplex, of widths .12, .06 and .03.
+
     Each part has a ridge set by its marginal likelihood, or must gain enough on the training rows, and may be nothing.
     Nothing is left to choose. The map is deterministic, and with 1,000 classes needs about three times the memory of
     the scores in single precision. It is what `calibrant.variational_error` fits in every fold by default for several
@@ -130,7 +133,7 @@ class ConditionalLogit(Recalibrator):
         single = working_weights(np.ones(len(codes)) if weight is None else weight)
         position, every = rows.entries.positions(codes), np.arange(len(codes))
         stages = fit_stages(frame, rows, position, single, every, seed=0, group=None)
-        local = Locality.of(rows).correction(stages, codes, single, np.ones(len(codes), dtype=bool))
+        local, kernels = Locality.of(rows).fitted(stages, codes, single, np.ones(len(codes), dtype=bool))
         self.rows_, self.scale_ = frame.rows, frame.features.scale
         self.quantiles_, self.top_range_ = frame.features.quantiles, frame.features.top_range
         self.mean_, self.axes_ = frame.mean, frame.axes
@@ -141,16 +144,18 @@ class ConditionalLogit(Recalibrator):
         self.table_values_ = [tables.values for tables in stages.tables]
         self.near_, self.surplus_, self.expected_ = local.at, local.surplus, local.expected
         self.local_ = local.coefficients
+        self.kernels_at_, self.kernels_outcome_, self.kernels_share_ = kernels.at, kernels.outcome, kernels.share
 
     def _predict(self, scores: Scores) -> Floats:
         stages = self._stages()
         local = Correction(self.near_, self.surplus_, self.expected_, self.local_)
+        kernels = SimplexKernels(self.kernels_at_, self.kernels_outcome_, self.kernels_share_)
         result = np.empty((len(scores), scores.classes))
-        for block in row_blocks(*result.shape):
+        for block in row_blocks(len(scores), max(scores.classes, len(kernels.at))):
             rows = stages.frame.prepare(_matrix(scores.take(block)), logits=scores.logits)
-            logs = local.added_to(stages.logs(rows), rows.places).astype(np.float64)
-            np.exp(logs, out=logs)
-            result[block] = logs / logs.sum(axis=1, keepdims=True)
+            q = np.exp(local.added_to(stages.logs(rows), rows.places).astype(np.float64))
+            q = kernels.averaged(q / q.sum(axis=1, keepdims=True), rows.probabilities)
+            result[block] = q / q.sum(axis=1, keepdims=True)
         return result
 
     def _stages(self) -> Stages:
