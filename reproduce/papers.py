@@ -71,6 +71,7 @@ STUDIES = (
     "averaged",
     "choose",
     "clustered_tests",
+    "confidence_pairs",
     "coverage",
     "decisions_coverage",
     "engine",

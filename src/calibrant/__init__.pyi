@@ -18,6 +18,7 @@ from .data.forecasts import Quantiles as Quantiles
 from .data.forecasts import Samples as Samples
 from .data.positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .data.predictions import Binary as Binary
+from .data.predictions import Confidence as Confidence
 from .data.predictions import Multiclass as Multiclass
 from .data.predictions import Predictions as Predictions
 from .data.saved_files import InvalidFile as InvalidFile

@@ -130,3 +130,30 @@ def test_copies_and_pickles_are_read_only_too(kind, copied):
 def test_a_copy_of_borrowed_columns_borrows_them():
     data = Binary.borrowing(Y, P)
     assert copy.copy(data).y_prob is P
+
+
+def test_confidence_is_binary_under_other_names():
+    data = cal.Confidence(["C", "I", "C"], [0.9, 0.2, 0.5], positive="C", group=["q1", "q2", "q2"])
+    assert repr(data) == "<Confidence, n=3, with group>"
+    np.testing.assert_array_equal(data.correct, [1, 0, 1])
+    np.testing.assert_array_equal(data.confidence, data.y_prob)
+    assert isinstance(data, Binary)
+    for other in (data.take(np.array([0, 2])), data.sorted_once(), copy.copy(data), pickle.loads(pickle.dumps(data))):
+        assert type(other) is cal.Confidence
+    assert type(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]).top_label()) is cal.Confidence
+    assert type(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]).class_task(1)) is Binary
+
+
+@pytest.mark.parametrize(
+    ("correct", "confidence", "message"),
+    [
+        ([1, 0, 1], [90, 20, 50], r"^confidence must lie in \[0, 1\], but 3 of 3 rows .*divide them by 100"),
+        ([1, 0, 1], [-0.1, -2.0, -0.5], r"^confidence must lie .*log-probabilities: numpy\.exp"),
+        ([1, 0, 2], [0.9, 0.2, 0.5], "^correct "),
+        ([1, 0], [0.9, 0.2, 0.5], "correct"),
+        (pd.Series([1, 0]), pd.Series([0.9, 0.2])[::-1], "correct and confidence have different pandas indexes"),
+    ],
+)
+def test_messages_name_correct_and_confidence(correct, confidence, message):
+    with pytest.raises(cal.InvalidPredictions, match=message):
+        cal.Confidence(correct, confidence)

@@ -324,3 +324,62 @@ def test_paired_gaps_are_for_calibration_errors():
         cal.compare(cal.brier, *models(50), method=cal.inference.PairedGaps())
     with pytest.raises(ValueError, match="whole number"):
         cal.inference.PairedGaps(draws=1)
+
+
+def answers(n, rng, *, over=(1.0, 1.0), skill=(0.5, 0.5), group=None):
+    """Two models on the same questions: difficulty is shared, every answer is right or wrong by itself."""
+    difficulty = rng.normal(size=n)
+    found = []
+    for factor, level in zip(over, skill, strict=True):
+        z = level + difficulty + 0.7 * rng.normal(size=n)
+        found.append(cal.Confidence(rng.random(n) < expit(z), expit(factor * z), group=group))
+    return found
+
+
+def test_two_models_have_outcomes_of_their_own():
+    a, b = answers(2000, np.random.default_rng(0), over=(2.0, 1.0))
+    for norm in (1, 2):
+        found = cal.compare(partial(cal.averaged_error, norm=norm), a, b)
+        assert 0 < found.interval.low < found.difference < found.interval.high
+        swapped = cal.compare(partial(cal.averaged_error, norm=norm), b, a)
+        assert (swapped.difference, swapped.interval.low) == pytest.approx((-found.difference, -found.interval.high))
+        assert swapped.p_value == pytest.approx(found.p_value)
+    with pytest.raises(cal.InvalidPredictions, match="other outcomes in"):
+        cal.compare(cal.ece, cal.Binary(a.y_true, a.y_prob), cal.Binary(b.y_true, b.y_prob))
+    with pytest.raises(cal.InvalidPredictions, match="the same group="):
+        cal.compare(cal.ece, a, cal.Confidence(b.correct, b.confidence, group=np.arange(2000)))
+    with pytest.raises(cal.InvalidPredictions, match="other predictions"):
+        cal.compare(cal.ece, a, cal.Binary(b.y_true, b.y_prob))
+
+
+def test_the_same_outcomes_are_compared_as_those_of_binary_models():
+    rng = np.random.default_rng(3)
+    p = rng.random(800)
+    y, other = rng.random(800) < p, p**1.5
+    for norm in (1, 2):
+        measure = partial(cal.averaged_error, norm=norm)
+        as_binary = cal.compare(measure, cal.Binary(y, p), cal.Binary(y, other))
+        assert cal.compare(measure, cal.Confidence(y, p), cal.Confidence(y, other)) == as_binary
+
+
+def test_unseen_variance_is_not_shared_by_outcomes_of_two_models():
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.9, 0.99, 400)
+    samples = [Sample.of_rows(cal.Confidence(np.ones(400, int), p)) for _ in range(2)]  # no error is seen
+    gaps = [ScoredRows.of(sample, p).squared_gap(20) for sample in samples]
+    together, apart = SquaredErrors.of(*gaps), SquaredErrors.of_own_outcomes(*gaps)
+    assert together.error == pytest.approx(0.0, abs=1e-12)
+    alone = gaps[0].shared_noise(gaps[0])
+    assert alone > 0
+    assert [one.apart(first=True).shared_noise(one.apart(first=True)) for one in gaps] == pytest.approx([alone] * 2)
+    assert gaps[0].apart(first=True).shared_noise(gaps[1].apart(first=False)) < alone / 2
+    assert apart.value == pytest.approx(together.value)
+    assert apart.error > 0
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("norm", [1, 2])
+def test_equal_models_on_shared_questions_are_rarely_told_apart(norm):
+    rng, measure = np.random.default_rng(11), partial(cal.averaged_error, norm=norm)
+    p_values = [cal.compare(measure, *answers(400, rng, over=(1.5, 1.5))).p_value for _ in range(60)]
+    assert np.mean(np.array(p_values) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)

@@ -275,3 +275,24 @@ def test_a_hundred_points_are_enough_for_a_simultaneous_band(monkeypatch):
     found = width()
     monkeypatch.setattr(selective_prediction, "_BAND_POINTS", 800)
     assert found == pytest.approx(width(), rel=0.035)
+
+
+@pytest.mark.parametrize("loss", ["error", "brier", "log_loss"])
+def test_confidence_ranks_by_itself_and_every_wrong_answer_is_an_error(loss, monkeypatch):
+    data = cal.Confidence(Y, P)
+    curve = cal.risk_coverage(data, loss=loss)
+    losses = {"error": 1 - Y, "brier": (P - Y) ** 2, "log_loss": -np.log(np.where(Y, P, 1 - P))}[loss]
+    ordered = losses[np.argsort(-P)]
+    assert curve.risk == pytest.approx(np.cumsum(ordered) / np.arange(1, 121))
+    assert curve.confidence == pytest.approx(np.sort(P)[::-1])
+    if loss == "error":
+        assert curve.aurc == pytest.approx(area(ordered))
+        assert curve.risk[-1] == pytest.approx(1 - Y.mean())
+    monkeypatch.setattr(selective_prediction, "GRID_ROWS", 10)
+    assert cal.risk_coverage(data, loss=loss).aurc == pytest.approx(curve.aurc)
+
+
+def test_the_top_label_is_ranked_as_the_vectors_are():
+    p = RNG.dirichlet([1, 1, 1], 60)
+    data = cal.Multiclass(RNG.integers(0, 3, 60), p)
+    assert cal.risk_coverage(data.top_label()).aurc == pytest.approx(float(cal.risk_coverage(data).aurc))

@@ -526,3 +526,18 @@ def test_the_conclusion_for_other_shares_rests_on_labels_at_random():
     assert "if labelled positives are a random sample of all positives" in found.verdict.second
     assert "the conclusion does not" not in str(found)
     assert "if labels are at random" in found.to_html()
+
+
+def test_a_report_of_confidence_speaks_of_answers():
+    rng = np.random.default_rng(2)
+    sure = rng.uniform(0.3, 1.0, 2000)
+    found = cal.report(cal.Confidence(rng.random(2000) < sure - 0.15, sure))
+    text = str(found)
+    assert found.contents.verdict.direction == "over-confident"
+    assert "2,000 answers · accuracy" in text
+    assert [one.name for one in found.contents.numbers][1] == "Confidence − accuracy"
+    assert "had the event" not in text
+    page = found.to_html()
+    assert "confidence in answers" in page
+    assert "predicted class" not in page
+    assert cal.report(cal.Confidence([1, 0] * 40, [1.0] * 80)).contents.verdict.state == "cannot be judged"

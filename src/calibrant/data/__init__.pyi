@@ -5,6 +5,7 @@ from .forecasts import Quantiles as Quantiles
 from .forecasts import Samples as Samples
 from .positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .predictions import Binary as Binary
+from .predictions import Confidence as Confidence
 from .predictions import Multiclass as Multiclass
 from .predictions import Predictions as Predictions
 from .saved_files import InvalidFile as InvalidFile

@@ -5,7 +5,7 @@ Each class turns itself into `Rows`, the rows of the one table all tasks share:
 ===================  ======  ==================  ====================
 task                 key     predicted           observed
 ===================  ======  ==================  ====================
-Binary, top label    p       p                   y
+Binary, Confidence   p       p                   y
 Gaussian, Samples    sigma   sigma^2             (y - mean)^2
 Quantiles            level   level               1 where y <= quantile
 PositiveUnlabeled    p       p on the unlabeled  1 on the positives, scaled to the prior
@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.rows import Rows
 
 Column = ArrayLike | None
+Event = TypeVar("Event", bound="Binary")
 
 #: What to say where outcomes must be known, not only how probable they are.
 SOFT = (
@@ -192,6 +193,12 @@ class Binary(Predictions):
     label_shares: Floats | None = None
     #: Set by `sorted_once`; of no use to other columns.
     _rows: Rows | None = None
+    #: What the columns are called where they are given, and what to say of numbers that are no probabilities.
+    _given: ClassVar[tuple[str, str, str]] = (
+        "y_true",
+        "y_prob",
+        " If these are log-odds, pass Binary(y_true, logits=...).",
+    )
 
     def __init__(
         self,
@@ -215,7 +222,7 @@ class Binary(Predictions):
     @classmethod
     def borrowing(
         cls, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> Binary:
+    ) -> Self:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
         made._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
@@ -226,12 +233,12 @@ class Binary(Predictions):
     def _check(
         self, y_true: ArrayLike, y_prob: ArrayLike, *, positive: Hashable | None = None, clip: bool = False
     ) -> None:
-        remedy = " If these are log-odds, pass Binary(y_true, logits=...)."
-        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip, remedy=remedy)
+        truth, name, remedy = self._given
+        self.y_prob = validation.probabilities(name, y_prob, clip=clip, remedy=remedy)
         if positive is None:
-            self.outcomes = validation.binary_labels("y_true", y_true, length=len(self))
+            self.outcomes = validation.binary_labels(truth, y_true, length=len(self))
         else:
-            self.outcomes = positive_labels("y_true", y_true, positive, length=len(self))
+            self.outcomes = positive_labels(truth, y_true, positive, length=len(self))
 
     @property
     def y_true(self) -> NDArray[np.int8]:
@@ -257,11 +264,77 @@ class Binary(Predictions):
             return kept
         return Rows(self.y_prob, self.y_prob, self.y_true, self.weight)
 
-    def sorted_once(self) -> Binary:
+    def sorted_once(self) -> Self:
         """The same predictions, with rows that are sorted at most once; that takes the memory of a second copy."""
         kept = copy.copy(self)
         kept._rows = None if self.outcomes is None else self.rows()
         return kept
+
+
+class Confidence(Binary):
+    """How sure a model was of each of its answers, and whether the answer was right.
+
+    The event is "this answer is right". A confidence of 0.1 therefore means *probably wrong*, not a confident
+    prediction of the opposite: `risk_coverage` ranks by the confidence itself, `overconfidence` is a confidence above
+    the accuracy everywhere, and reports say over- and under-confident. Every other estimator, interval and test gives
+    the same numbers as for ``Binary(correct, confidence)``. Two models that answered the same questions have outcomes
+    of their own, and `compare` pairs them question by question.
+
+    Parameters
+    ----------
+    correct : array-like of 0 and 1, or bool, or two labels of which `positive` is one
+        Whether each answer was right.
+    confidence : array-like in [0, 1]
+        The stated or computed probability that it is.
+    positive : label, optional
+        Which of two labels (text or numbers) means right, e.g. ``"C"``.
+    weight, group : array-like, optional
+        Row weights (not negative), and ids of rows that belong together, e.g. a question that was asked several times.
+    clip : bool
+        As for `Binary`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = Confidence([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.4])
+    >>> data, data.correct, data.confidence
+    (<Confidence, n=4>, array([1, 0, 1, 0], dtype=int8), array([0.9, 0.2, 0.3, 0.4]))
+    >>> cal.ece(data) == cal.ece(cal.Binary([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.4]))
+    True
+    >>> cal.risk_coverage(data).risk.round(2)  # the answers of confidence 0.4 and 0.2 are wrong
+    array([0.  , 0.5 , 0.33, 0.5 ])
+    """
+
+    _given = (
+        "correct",
+        "confidence",
+        " Confidences in percent: divide them by 100; log-probabilities: numpy.exp(...).",
+    )
+
+    def __init__(
+        self,
+        correct: ArrayLike,
+        confidence: ArrayLike,
+        *,
+        positive: Hashable | None = None,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> None:
+        self._align(correct=correct, confidence=confidence, weight=weight, group=group)
+        self._check(correct, confidence, positive=positive, clip=clip)
+        self._attach(weight, group)
+        self._freeze()
+
+    @property
+    def correct(self) -> NDArray[np.int8]:
+        """Whether each answer was right, 0 or 1."""
+        return self.y_true
+
+    @property
+    def confidence(self) -> Floats:
+        """How probable it was said to be."""
+        return self.y_prob
 
 
 class Multiclass(Predictions):
@@ -352,14 +425,14 @@ class Multiclass(Predictions):
             raise InvalidPredictions(SOFT)
         return self.codes
 
-    def top_label(self) -> Binary:
+    def top_label(self) -> Confidence:
         """The confidence of the predicted class and whether it was right (the first of equal maxima)."""
         if self._top is not None and self._top[0] is self.y_prob:
-            return self._binary(*self._top[1:])
+            return self._event(Confidence, *self._top[1:])
         best = np.empty(len(self), np.intp)
         for rows in row_blocks(*self.y_prob.shape):  # NumPy copies a whole read-only array before it looks for maxima
             best[rows] = self.y_prob[rows].argmax(axis=1)
-        return self._binary(best, self.y_prob[np.arange(len(self)), best])
+        return self._event(Confidence, best, self.y_prob[np.arange(len(self)), best])
 
     def one_vs_rest(self) -> Mapping[Hashable, Binary]:
         """One binary task per class, each made when it is asked for: all of them would be a copy of the predictions."""
@@ -367,7 +440,7 @@ class Multiclass(Predictions):
 
     def class_task(self, column: int) -> Binary:
         """The task of one class against the others."""
-        return self._binary(column, np.ascontiguousarray(self.y_prob[:, column]))
+        return self._event(Binary, column, np.ascontiguousarray(self.y_prob[:, column]))
 
     def in_order_of(self, classes: Sequence[Hashable]) -> Multiclass:
         """The same predictions, with the columns of these classes, which are their own in any order.
@@ -393,12 +466,12 @@ class Multiclass(Predictions):
             "(the whole vector)."
         )
 
-    def _binary(self, column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Binary:
+    def _event(self, kind: type[Event], column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Event:
         """Whether the label is this class, with the probability of it."""
         if self.label_shares is None:
-            made = Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
+            made = kind.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
         else:
-            made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
+            made = kind.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
             made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
         return made._of_rows_of(self)
 

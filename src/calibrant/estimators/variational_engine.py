@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fraction
 from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.cross_fitting import (
@@ -331,14 +331,14 @@ def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:
     if isinstance(source, BinTable):
         return table_cells(source, settings.sizes, seed)
     if isinstance(source, Binary):
-        return binary_rows(source, settings.sizes, seed)
+        return replace(binary_rows(source, settings.sizes, seed), confidence=isinstance(source, Confidence))
     if not isinstance(source, Predictions):
         return tables_by_fold(source)
     if not isinstance(source, Multiclass):
         message = f"The variational estimate needs Binary or Multiclass predictions, got {type(source).__name__}."
         raise TypeError(message)
     if settings.top_label == "reduced":
-        return replace(binary_rows(source.top_label(), settings.sizes, seed), confidence=True)
+        return _rows(source.top_label(), settings, seed)
     return multiclass_rows(source, settings.sizes, seed)
 
 

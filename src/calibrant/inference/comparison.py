@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.cross_fitting import multiclass_rows, recalibrated
 from calibrant.estimators.variational_norms import Norm, checked
@@ -168,7 +168,8 @@ def compare(
         Any estimator of this package, `functools.partial` of one, or a function that returns the `Estimate` of one.
         Your own need ``method=Bootstrap()`` or a declared target, see `calibrant.results.estimates`.
     a, b : Predictions
-        The same rows in the same order, predicted by two models.
+        The same rows in the same order, predicted by two models. Two `Confidence` are answers of two models to the same
+        questions, each with its own outcomes; all else needs the same outcomes.
     level : float in (0, 1)
     method : PairedGaps, PairedFits, PairedCrossFits or Bootstrap, optional
         By default `PairedGaps` for calibration errors of binary predictions in a finite norm and of top labels,
@@ -403,6 +404,8 @@ def _difference(first: Predictions, data: Predictions) -> str:
     if isinstance(data, PositiveUnlabeled) and isinstance(first, PositiveUnlabeled):
         positives = len(data.positive), len(first.positive)
         return "" if positives[0] == positives[1] else f"positives: {positives[0]:_}, not {positives[1]:_}"
+    if isinstance(data, Confidence):  # each model is right or wrong about the same question in its own way
+        return ""
     outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]
     if np.array_equal(*outcomes):
         return ""

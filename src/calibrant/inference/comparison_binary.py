@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,8 +27,8 @@ class ScoredRows:
     """Rows in the order of one model's scores, to be divided into cells.
 
     `sums` of each distinct score are as `PooledCells` takes them, and `spread` is the variance of each row's outcome,
-    both as predicted by both models in the mean: models that rank the rows alike get the same cells, in which noise
-    cancels.
+    both as predicted by both models in the mean where they predict the same outcomes: models that rank the rows alike
+    get the same cells, in which noise cancels.
     """
 
     sample: Sample
@@ -37,7 +37,7 @@ class ScoredRows:
 
     @classmethod
     def of(cls, sample: Sample, predicted: Floats) -> ScoredRows:
-        """Rows with what both models predict for them in the mean."""
+        """Rows with what is predicted for them."""
         sums = np.array(sample.table.sums[:5], dtype=np.float64)
         sums[3] = np.bincount(sample.cell, sample.row_share * predicted, sums.shape[1]) * float(sums[1].sum())
         return cls(sample, sums, predicted * (1 - predicted))
@@ -67,6 +67,7 @@ class SquaredGap:
     factor: Floats
     noise: Any
     contributions: Floats
+    rows: int
 
     @classmethod
     def of(cls, sample: Sample, spread: Floats, cell: Numbers) -> SquaredGap:
@@ -87,7 +88,22 @@ class SquaredGap:
         contributions = 2 * (noise @ (factor * total) - (noise * own) @ factor)
         contributions[: sample.clusters] += shares @ (gap**2 - float(share @ gap**2))
         square = float(factor @ (total**2 - _column_sums(sums * sums)))
-        return cls(square, factor, noise, contributions * np.sqrt(sample.clusters / max(sample.clusters - 1, 1)))
+        contributions *= np.sqrt(sample.clusters / max(sample.clusters - 1, 1))
+        return cls(square, factor, noise, contributions, len(cell))
+
+    def apart(self, *, first: bool) -> SquaredGap:
+        """The same with variance beyond that of the residuals in rows of its own: it is not shared with another model.
+
+        Outcomes of two models are different events. What their residuals share is seen in the sums over clusters; for
+        the rest it is not known, and none is the safe choice.
+        """
+        from scipy.sparse import csr_array, vstack
+
+        cells, clusters = self.noise.shape[1], self.noise.shape[0] - self.rows
+        place = clusters + self.rows if first else clusters
+        empty = csr_array((self.rows, cells))
+        noise = vstack([self.noise[:place], empty, self.noise[place:]], format="csr")
+        return replace(self, noise=noise, contributions=np.insert(self.contributions, place, np.zeros(self.rows)))
 
     def shared_noise(self, other: SquaredGap) -> float:
         """The covariance of both squares if gaps are zero; noise of the gaps adds twice it to that of contributions."""
@@ -174,6 +190,11 @@ class SquaredErrors:
         covariance = np.array([[variance[0], shared], [shared, variance[1]]])
         return cls(_TURN @ np.array([a.square, b.square]), covariance)
 
+    @classmethod
+    def of_own_outcomes(cls, a: SquaredGap, b: SquaredGap) -> SquaredErrors:
+        """The same for models whose outcomes are different events of the same rows."""
+        return cls.of(a.apart(first=True), b.apart(first=False))
+
     def with_total_of(self, coarser: SquaredErrors) -> SquaredErrors:
         """The same difference, with the sum of a coarser resolution, where its noise is smaller."""
         variance, total = self.covariance[0, 0], coarser.covariance[1, 1]
@@ -218,12 +239,16 @@ class Resolutions:
     @classmethod
     def of(cls, a: Sample, b: Sample, *, effective_n: float) -> Resolutions:
         """Of two models on the same rows, the effective number of which says how fine cells can be."""
-        predicted = (a.rows.predicted.astype(np.float64) + b.rows.predicted) / 2
-        models = [ScoredRows.of(sample, predicted) for sample in (a, b)]
+        same = np.array_equal(a.rows.observed, b.rows.observed)
+        predicted = [one.rows.predicted.astype(np.float64) for one in (a, b)]
+        if same:
+            predicted = [(predicted[0] + predicted[1]) / 2] * 2
+        models = [ScoredRows.of(*one) for one in zip((a, b), predicted, strict=True)]
         most = max(LEAST_CELLS, effective_n / LEAST_ROWS)
         first = min(most, max(LEAST_CELLS, FINENESS * np.sqrt(effective_n)))
         sizes = [round(first * 2**k) for k in range(RUNGS) if k == 0 or first * 2**k <= most]
-        found = [SquaredErrors.of(*(model.squared_gap(size) for model in models)) for size in sizes]
+        gaps = ([model.squared_gap(size) for model in models] for size in sizes)
+        found = [SquaredErrors.of(x, y) if same else SquaredErrors.of_own_outcomes(x, y) for x, y in gaps]
         freedom = effective_clusters(a.by_cluster(a.row_share[:, None])[:, 0]) - 1
         return cls([one.with_total_of(found[0]) for one in found], freedom)
 

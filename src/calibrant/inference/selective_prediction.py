@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
 from calibrant.estimators.validation_study import probability_cells
@@ -283,7 +283,8 @@ def risk_coverage(
     r"""Risk-coverage curve: the mean loss of the most confident predictions, for each share of them.
 
     By default the loss is 1 for a wrong prediction of the more probable class (the event at 1/2), and the confidence
-    its probability, max(p, 1 - p). With rows in the order of falling confidence,
+    its probability, max(p, 1 - p). For `Confidence` it is 1 for a wrong answer, however unsure, and the order is that
+    of the confidence itself. With rows in the order of falling confidence,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i
 
@@ -299,7 +300,7 @@ def risk_coverage(
 
     Parameters
     ----------
-    data : Binary, Multiclass, fine BinTable, or y_true
+    data : Binary, Confidence, Multiclass, fine BinTable, or y_true
         Any predictions, of a number too, where `loss` and `confidence` are arrays.
     loss : {"error", "brier", "log_loss"} or array-like
         Or the loss of each row, e.g. one of your own.
@@ -388,9 +389,9 @@ def _class_losses(task: Predictions, loss: str) -> tuple[Floats, Floats]:
     """Confidence and loss of each row of class probabilities."""
     if not isinstance(task, Binary | Multiclass):
         fail(f"risk_coverage needs loss and confidence of each row (arrays) for {task!r}.")
-    if isinstance(task, Multiclass):
-        top = task.top_label()
-        confidence, wrong = top.y_prob.astype(np.float64), 1 - top.y_true.astype(np.float64)
+    top = task.top_label() if isinstance(task, Multiclass) else task
+    if isinstance(top, Confidence):
+        confidence, wrong = top.confidence.astype(np.float64), 1 - top.correct.astype(np.float64)
     else:
         p = task.y_prob.astype(np.float64)
         confidence, wrong = np.maximum(p, 1 - p), _loss("error", p, task.y_true)
@@ -404,8 +405,10 @@ def _table_entries(task: Predictions | BinTable, loss: str) -> OrderedLosses:
     """Two entries per cell: its events and its other rows."""
     cells = probability_cells(task, None, needed_by="risk_coverage")
     p = np.where(cells.low == cells.high, cells.low, cells.predicted_mean)
-    confidence = _rounded(np.maximum(p, 1 - p))
-    losses = [_loss(loss, p, np.full(len(p), outcome)) for outcome in (1, 0)]
+    sure = isinstance(task, Confidence)
+    confidence = _rounded(p if sure else np.maximum(p, 1 - p))
+    said = np.ones(len(p)) if sure and loss == "error" else p  # an answer is an error unless it is right
+    losses = [_loss(loss, said, np.full(len(p), outcome)) for outcome in (1, 0)]
     weight = [cells.observed, np.maximum(cells.weight - cells.observed, 0.0)]
     squares = [cells.observed_squares, np.maximum(cells.weight_squares - cells.observed_squares, 0.0)]
     return OrderedLosses.of(*(np.concatenate(x) for x in ([confidence, confidence], losses, weight, squares)))

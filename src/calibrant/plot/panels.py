@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Confidence, Multiclass, Predictions
 from calibrant.estimators.binned import ece
 from calibrant.inference.groups import ByGroup, forest_rows
 from calibrant.inference.reliability import ConfidenceGaps, class_tables, confidence_gaps
@@ -100,8 +100,8 @@ def confidence_strip(gaps: ConfidenceGaps | Estimate | BinTable | Predictions, *
 def _gaps(result: Estimate | BinTable | Predictions) -> ConfidenceGaps:
     if not isinstance(result, Predictions):
         return confidence_gaps(result)
-    several = isinstance(result, Multiclass)
-    return confidence_gaps(ece(result.top_label() if isinstance(result, Multiclass) else result), top_label=several)
+    one = result.top_label() if isinstance(result, Multiclass) else result
+    return confidence_gaps(ece(one), top_label=isinstance(one, Confidence))
 
 
 def forest(result: ByGroup | Mapping[Any, Estimate], *, ax: Any = None, alpha: float = 0.05, most: int = 40) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
+from calibrant.data.predictions import Column, Columns, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.reporting.contents import Options
@@ -110,7 +110,8 @@ def _built(data: Any, options: Options) -> Report:
         return tasks.built(tasks.UnlabeledReport(data, options))
     if isinstance(task, Spread) or isinstance(data, Forecast):
         return tasks.built(tasks.ForecastReport(data, options))
-    return tasks.built(tasks.BinaryReport(data, options))
+    kind = tasks.ConfidenceReport if isinstance(data, Confidence) else tasks.BinaryReport
+    return tasks.built(kind(data, options))
 
 
 def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:

@@ -110,7 +110,7 @@ def _probability_test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None or e.decisions is not None:
         return
     p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
-    what = "confidence in the predicted class is" if e.confidence else "predictions are"
+    what = "confidence is" if e.confidence else "predictions are"
     if e.test.rejects:
         yield Finding("CAL201", verdict.severity, f"The {what} not calibrated ({p}).")
         return

@@ -82,7 +82,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL205": Explanation(
         "Over- or under-confident",
-        "The probability given to the predicted class is compared with how often it is right.",
+        "The confidence in predictions or answers is compared with how often they are right.",
         "Temperature scaling repairs this part; see the table of classes for the rest.",
     ),
     "CAL206": Explanation(

@@ -66,7 +66,7 @@ from calibrant.reporting.evidence import (
 )
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
 from calibrant.reporting.model import Finding, Measure, Report
-from calibrant.reporting.names import name_of_map
+from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
 from calibrant.reporting.sections.groups import group_section
 from calibrant.reporting.sections.over_time import over_time_section, since
@@ -82,7 +82,7 @@ from calibrant.reporting.sections.task_sections import classes_section, each_cla
 from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
 from calibrant.reporting.verdicts.forecasts import FORECASTS
-from calibrant.reporting.verdicts.multiclass import MULTICLASS
+from calibrant.reporting.verdicts.multiclass import CONFIDENCE, MULTICLASS
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
 from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
@@ -95,16 +95,17 @@ READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalib
 
 
 class TaskReport(ABC, Generic[Evidence]):
-    """What one task registers; `row` is what one row is called, unless the user says."""
+    """What one task registers; `row` and `event` are what these are called, unless the user says."""
 
-    kind: ClassVar[Literal["binary", "classes", "regression", "unlabeled"]]
+    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled"]]
     row: ClassVar[str] = "row"
+    event: ClassVar[str] = "event"
     table: ClassVar[TruthTable[Any]]
     findings: ClassVar[Callable[[Any, Verdict], tuple[Finding, ...]]]
 
     def __init__(self, data: Any, options: Options) -> None:
         self.data, self.options, self.made = data, options, Assembly()
-        self.words = Words(options.row or self.row, options.event or "event", options.source or "")
+        self.words = Words(options.row or self.row, options.event or self.event, options.source or "")
 
     @property
     @abstractmethod
@@ -231,8 +232,9 @@ def require_forwards(known: Probabilities) -> None:
 class BinaryReport(TaskReport[Probabilities]):
     """Probabilities of an event."""
 
-    kind = "binary"
+    kind: ClassVar[Literal["binary", "top label"]] = "binary"
     table = BINARY
+    confidence: ClassVar[bool] = False
     findings = of_probabilities
 
     def __init__(self, data: Binary | BinTable, options: Options) -> None:
@@ -246,7 +248,8 @@ class BinaryReport(TaskReport[Probabilities]):
 
     def evidence(self) -> Probabilities:
         """Error, level and slope, and the test."""
-        return collected(self.part, self.made, words=self.words, tolerance=self.options.tolerance)
+        words, tolerance = self.words, self.options.tolerance
+        return collected(self.part, self.made, words=words, tolerance=tolerance, confidence=self.confidence)
 
     def with_sections(self, known: Probabilities) -> Probabilities:
         """Reliability, time, maps, groups, and the ECE by number of bins."""
@@ -305,6 +308,40 @@ class BinaryReport(TaskReport[Probabilities]):
             "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the "
             "same quantity; one that lies outside is biased, or off by chance."
         )
+
+
+class ConfidenceReport(BinaryReport):
+    """Confidence in answers, and whether they were right: over- and under-confident."""
+
+    kind = "top label"
+    row = "answer"
+    event = "right answer"
+    table = CONFIDENCE
+    confidence = True
+
+    def facts(self, known: Probabilities) -> dict[str, Any]:
+        """Accuracy and mean confidence."""
+        return {} if not known.n else {"base_rate": known.base_rate, "mean_prediction": known.predicted}
+
+    def numbers(self, known: Probabilities) -> tuple[Number, ...]:
+        """Error, confidence less accuracy, and slope."""
+        found = []
+        if known.error is not None:
+            text = "Mean distance between the confidence and the true chance of being right."
+            found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
+        found += confidence_less_accuracy(known)
+        if known.slope is not None:
+            text = "Below 1: high confidences are too high and low ones too low."
+            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", "too extreme", "too moderate", text))
+        return tuple(found)
+
+
+def confidence_less_accuracy(known: Probabilities) -> tuple[Number, ...]:
+    """The mean gap of the confidence, where it is known."""
+    if known.gap is None:
+        return ()
+    text = f"Mean confidence less accuracy, of {count(known.n)} {plural(known.words.row)}. Above 0: over-confident."
+    return (Number("Confidence − accuracy", known.gap, 0.0, "points", "under-confident", "over-confident", text),)
 
 
 def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
@@ -442,10 +479,8 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
         if top is not None and top.error is not None:
             text = "Mean distance between the confidence in the predicted class and its true chance of being right."
             found.append(Number("Top-label calibration error, L1", top.error, 0.0, "points", "", "farther off", text))
-        if top is not None and top.gap is not None and known.decisions is None:
-            text = f"Mean confidence less accuracy, of {count(known.n)} predictions. Above 0: over-confident."
-            sides = ("under-confident", "over-confident")
-            found.append(Number("Confidence − accuracy", top.gap, 0.0, "points", *sides, text))
+        if top is not None and known.decisions is None:
+            found += confidence_less_accuracy(top)
         value = of_error(self.made.attempt("", lambda: classwise_error(self.data)))
         if value is not None and known.decisions is None:
             text = f"Mean over {known.number} classes of the debiased error of each against the rest."

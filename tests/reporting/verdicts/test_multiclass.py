@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow
-from calibrant.reporting.verdicts.evidence import ProbabilityVectors, Words
-from calibrant.reporting.verdicts.multiclass import MULTICLASS, TOP_LABEL, total_is_off, worst_class
+from calibrant.reporting.verdicts.evidence import Decisions, ProbabilityVectors, Words
+from calibrant.reporting.verdicts.multiclass import CONFIDENCE, MULTICLASS, TOP_LABEL, total_is_off, worst_class
 from calibrant.results.estimate import Significance, Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, REJECTS, group, groups, maps, over_time
 
@@ -56,6 +56,29 @@ TOP_LABEL_TABLE = [
 )
 def test_top_label_each_row(evidence, rule, direction, sentence):
     found = TOP_LABEL.row(evidence)
+    assert found.sentence == sentence
+    assert (found.rule, found.direction) == (rule, direction)
+
+
+ANSWERS = replace(TOP, words=replace(TOP.words, row="answer", event="right answer"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "rule", "direction", "sentence"),
+    [
+        (ANSWERS, "L1", "over-confident",
+         "Over-confident: 56.9 % of answers are right, while the mean confidence is 71.5 %, a gap of 14.6 percentage "
+         "points (95 % interval 13.7 to 15.6)."),
+        (replace(ANSWERS, events=0.912 * 9000, predicted=0.84, ratio=Value(1.0857, 1.0786, 1.0929)), "L2",
+         "under-confident", "Under-confident: 91.2 % of answers are right, while the mean confidence is only 84.0 %, a "
+         "gap of 7.2 percentage points (95 % interval 6.6 to 7.8)."),
+        (replace(ANSWERS, decisions=Decisions(60, Value(0.5, 0.37, 0.63), 40, Value(0.1, 0.03, 0.24))), "L4", None,
+         "Confidences are only 0 and 1, so that none says how sure the model is: 50 % of 60 answers of confidence 1 "
+         "are right (37 to 63 %); 10 % of 40 answers of confidence 0 are right (3 to 24 %)."),
+    ],
+)  # fmt: skip
+def test_answers_are_over_or_under_confident(evidence, rule, direction, sentence):
+    found = CONFIDENCE.row(evidence)
     assert found.sentence == sentence
     assert (found.rule, found.direction) == (rule, direction)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -122,13 +122,14 @@ CONFIDENCE = Wording(
     ("Under-confident", "right more often than predicted"),
     ("Over-confident", "right less often than predicted"),
 )
+ANSWERS = replace(CONFIDENCE, across="Confidence")
 
 
 def reliability_figure(
     section: Reliability, facts: Facts, axis: Axis, *, significant: bool | None, wording: Wording = PROBABILITIES
 ) -> Figure:
     """The diagram of a section on one of its axes."""
-    scale, confidence = diagram_scale(section.bins[axis], axis), wording is CONFIDENCE
+    scale, confidence = diagram_scale(section.bins[axis], axis), wording is not PROBABILITIES
     draw = partial(_diagram, section, facts, axis, scale, wording)
     name = f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes."
     title = reliability_title(section, significant=significant, confidence=confidence)

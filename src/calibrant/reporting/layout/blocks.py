@@ -28,6 +28,7 @@ from calibrant.reporting.drawing.descriptions import (
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.over_time import over_time_figure
 from calibrant.reporting.drawing.reliability import (
+    ANSWERS,
     CONFIDENCE,
     PROBABILITIES,
     before_after_figure,
@@ -137,7 +138,8 @@ def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
 def reliability_block(section: Reliability, contents: Contents) -> Iterator[Block]:
     """The diagram on both axes, its key, where the error sits, and the decision threshold."""
     confidence = contents.kind in ("top label", "classes")
-    wording, significant = CONFIDENCE if confidence else PROBABILITIES, rejected(contents)
+    wording = {"classes": CONFIDENCE, "top label": ANSWERS}.get(contents.kind, PROBABILITIES)
+    significant = rejected(contents)
     axes = list(dict.fromkeys(axis for axis in (section.axis, "log odds", "linear") if axis in section.bins))
     facts = contents.facts
     figures = {a: reliability_figure(section, facts, a, significant=significant, wording=wording) for a in axes}
@@ -158,9 +160,9 @@ def reliability_block(section: Reliability, contents: Contents) -> Iterator[Bloc
     rows = f"{count(contents.facts.rows)} {plural(contents.facts.row, contents.facts.rows)}"
     lead = f"Predicted against observed, all {rows}."
     if confidence:
-        lead = f"Confidence in the predicted class against how often it was right, all {rows}."
+        lead = f"{wording.across} against how often it was right, all {rows}."
     body = tag("div", figure, tag("div", *side), class_="cols")
-    name = "Top label" if confidence else "Reliability"
+    name = "Top label" if wording is CONFIDENCE else "Reliability"
     yield Block("diagram", name, shown.title, lead, body, tag("figure", drawn(shown)))
 
 

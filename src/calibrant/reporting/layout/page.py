@@ -105,7 +105,7 @@ def details_block(report: Report) -> Block:
 
 _KINDS = {
     "binary": "binary probabilities",
-    "top label": "confidence in the predicted class",
+    "top label": "confidence in answers",
     "classes": "class probabilities",
     "regression": "forecasts with their uncertainty",
     "unlabeled": "positive and unlabeled rows",

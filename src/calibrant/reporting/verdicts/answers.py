@@ -74,11 +74,12 @@ def size_of_error(evidence: Probabilities) -> str:
     error = evidence.error
     if error is None or error.high is None:
         return ""
-    of_base, what = _of_base_rate(error, evidence), "top-label" if evidence.confidence else "calibration"
+    of_base = _of_base_rate(error, evidence)
+    what = "error of the confidence" if evidence.confidence else "calibration error"
     if error.low is not None and error.low > 0:
         found = points(error)
-        return f"The mean {what} error is {found.value} percentage points ({found.ends}){of_base}."
-    return f"The mean {what} error is at most {bound(error.high)} percentage points{of_base}."
+        return f"The mean {what} is {found.value} percentage points ({found.ends}){of_base}."
+    return f"The mean {what} is at most {bound(error.high)} percentage points{of_base}."
 
 
 def evidence_in_words(test: VerdictTest) -> str:

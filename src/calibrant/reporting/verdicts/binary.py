@@ -245,6 +245,8 @@ def level(e: Probabilities) -> Direction | None:
     """Too high or too low on the whole, where the interval of observed : expected excludes 1."""
     if e.ratio is None or not e.ratio.excludes(1.0):
         return None
+    if e.confidence:
+        return "over-confident" if e.ratio.value < 1 else "under-confident"
     return "too high" if e.ratio.value < 1 else "too low"
 
 

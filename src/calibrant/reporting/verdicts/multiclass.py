@@ -49,16 +49,23 @@ def _one_outcome(e: Probabilities) -> Row | None:
     return Row("L0", "not calibrated", "under-confident" if right else "over-confident", sentence, "problem")
 
 
-def _over_or_under(e: Probabilities) -> Row | None:
+def _top_label_gap(e: Probabilities) -> Row | None:
+    return _over_or_under(e, f"the predicted class is right for {rate(e.base_rate)} of {plural(e.words.row)}")
+
+
+def _answer_gap(e: Probabilities) -> Row | None:
+    return _over_or_under(e, f"{rate(e.base_rate)} of {plural(e.words.row)} are right")
+
+
+def _over_or_under(e: Probabilities, right: str) -> Row | None:
     gap = e.gap
     if gap is None or not gap.excludes(0.0):
         return None
     over = gap.value > 0
     size = points(gap if over else negated(gap))
     sentence = (
-        f"{'Over' if over else 'Under'}-confident: the predicted class is right for {rate(e.base_rate)} of "
-        f"{plural(e.words.row)}, while the mean confidence is {'' if over else 'only '}{rate(e.predicted)}, a gap of "
-        f"{size.value} percentage points (95 % interval {size.ends})."
+        f"{'Over' if over else 'Under'}-confident: {right}, while the mean confidence is {'' if over else 'only '}"
+        f"{rate(e.predicted)}, a gap of {size.value} percentage points (95 % interval {size.ends})."
     )
     return Row("L1" if over else "L2", "not calibrated", "over-confident" if over else "under-confident", sentence)
 
@@ -82,7 +89,40 @@ TOP_LABEL = replace(
         only_groups_or_times,
         not_significant,
         small_error,
-        _over_or_under,
+        _top_label_gap,
+        uncertain_size,
+        _not_everywhere,
+    ),
+)
+
+
+def _certain(e: Probabilities) -> Row | None:
+    """Confidences are only 0 and 1 (L4)."""
+    made = e.decisions
+    if made is None:
+        return None
+    parts = [
+        f"{found.value} % of {count(number)} {plural(e.words.row, number)} of confidence {value} are right"
+        f"{ends(found, before='', unit=' %')}"
+        for number, value, observed in ((made.ones, 1, made.rate_of_ones), (made.zeros, 0, made.rate_of_zeros))
+        if observed is not None and number
+        for found in (rates(observed),)
+    ]
+    sentence = f"Confidences are only 0 and 1, so that none says how sure the model is: {'; '.join(parts)}."
+    return Row("L4", "cannot be judged", None, sentence, "caution")
+
+
+#: Answers of a model, each with how sure it was.
+CONFIDENCE = replace(
+    TOP_LABEL,
+    untested=(*TOP_LABEL.untested, _certain),
+    tested=(
+        one_score,
+        only_groups_or_times,
+        not_significant,
+        backwards,
+        small_error,
+        _answer_gap,
         uncertain_size,
         _not_everywhere,
     ),

@@ -131,6 +131,8 @@ _OPPOSITE: dict[str, str] = {
     "too moderate": "too extreme",
     "too narrow": "too wide",
     "too wide": "too narrow",
+    "over-confident": "too low",
+    "under-confident": "too high",
 }
 
 
