@@ -69,13 +69,12 @@ def strength(evidence: Shared) -> str:
     return f"{found} Over all {count(evidence.n)} {plural(evidence.words.row)}: {said[0].lower()}{said[1:]}"
 
 
-def size_of_error(evidence: Probabilities) -> str:
+def size_of_error(evidence: Probabilities, what: str = "calibration error") -> str:
     """The mean error with its interval, or its upper end."""
     error = evidence.error
     if error is None or error.high is None:
         return ""
     of_base = _of_base_rate(error, evidence)
-    what = "error of the confidence" if evidence.confidence else "calibration error"
     if error.low is not None and error.low > 0:
         found = points(error)
         return f"The mean {what} is {found.value} percentage points ({found.ends}){of_base}."

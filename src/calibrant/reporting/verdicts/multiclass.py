@@ -244,7 +244,7 @@ def _how_sure(e: ProbabilityVectors) -> str:
     said = answers.strength(e)
     if e.test is not None and e.test.draws is not None:
         said = said.replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
-    return answers.sureness(e, said, "" if e.top is None else answers.size_of_error(e.top))
+    return answers.sureness(e, said, "" if e.top is None else answers.size_of_error(e.top, "top-label error"))
 
 
 def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
