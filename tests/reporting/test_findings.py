@@ -17,7 +17,7 @@ from calibrant.results.estimate import Value
 from tests.reporting.samples import CALIBRATED, P
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, maps, over_time
 from tests.reporting.verdicts.test_forecasts import BASE as SPREADS
-from tests.reporting.verdicts.test_forecasts import NARROW, PIT
+from tests.reporting.verdicts.test_forecasts import NARROW, decided_by
 from tests.reporting.verdicts.test_multiclass import BASE as VECTORS
 from tests.reporting.verdicts.test_multiclass import CLASSES, QUIET, REFUNDS
 from tests.reporting.verdicts.test_unlabeled import BASE as ASSUMED
@@ -44,7 +44,7 @@ TABLE = [
      "No significant miscalibration detected (multiscale test, p = 0.21, n = 2,000); the error is at most 7 points."),
     (replace(PLAIN, error=Value(0.003, 0.002, 0.0039), events=1000), "CAL203", "note",
      "The error is significant but small: at most 0.39 points, 0.8 % of the base rate."),
-    (replace(PLAIN, slope=Value(0.8, 0.75, 0.85), ranges=RANGES), "CAL204", "problem",
+    (replace(PLAIN, slope=Value(0.8, 0.75, 0.85), ranges=RANGES, recalibration=maps(moved=0.02)), "CAL204", "problem",
      "Probabilities are too extreme (slope 0.80): scores from 20 % to 50 % are too high (36 % predicted, 23 % "
      "observed), scores from 0 % to 0.05 % are too low (0.03 % predicted, 0.27 % observed)."),
     (replace(PLAIN, confidence=True, ratio=Value(0.8, 0.78, 0.82), predicted=0.375), "CAL205", "problem",
@@ -166,14 +166,13 @@ def test_nothing_is_found_in_nothing_and_no_class_is_accused_without_the_vector(
 
 SPLINE = MapRow("Spline of the spread", 5, Value(0.01), Value(0.0068, 0.0044, 0.0092), "best")
 FACTOR = MapRow("One factor (std scaling)", 1, Value(0.01), Value(-0.005, -0.008, -0.002), "makes it worse")
-HIDDEN = replace(SPREADS, ence=0.18, ence_null=(0.04, 0.09), spread_p=1e-5)
+HIDDEN = replace(SPREADS, test=decided_by("spread by width", -1), ence=0.18, ence_null=(0.04, 0.09))
 
 FORECAST_FINDINGS_TABLE = [
     (NARROW, "CAL601", "problem", "The predicted spread is too narrow: error-to-spread ratio 1.27 (1.24 to 1.31)."),
-    (SPREADS, "CAL202", "note", "No significant miscalibration detected (error-to-spread test, p = 0.40, n = 442)."),
-    (replace(SPREADS, test=PIT, by_spread=False), "CAL201", "caution",
-     "The predicted distributions are not calibrated (uniformity of F(y), p < 0.001, n = 442)."),
-    (HIDDEN, "CAL201", "caution", "The predicted distributions are not calibrated (n = 442)."),
+    (SPREADS, "CAL202", "note", "No significant miscalibration detected (test of forecasts, p = 0.40, n = 442)."),
+    (HIDDEN, "CAL201", "caution",
+     "The predicted distributions are not calibrated (test of forecasts, p < 0.001, n = 442)."),
     (replace(SPREADS, variation=0.03), "CAL602", "caution",
      "The predicted spread hardly varies (coefficient of variation 0.03): it cannot tell easy rows from hard ones."),
     (replace(SPREADS, largest_share=0.31, largest_row=217, largest_error=4.2, largest_spread=0.01), "CAL603", "caution",

@@ -186,7 +186,7 @@ def test_time_coverage_and_shares():
         ),
         (Number("c", Value(0.825, 0.81, 0.84), 0.9, "percent", "a", "b", ""), ("82.5", "%", "81.0 to 84.0 %")),
         (Number("r", Value(0.83, 0.77, 0.9), 1.0, "ratio", "a", "b", ""), ("0.83", "", "0.77 to 0.90")),
-        (Number("x", Value(3.21), 0.0, "none", "a", "b", ""), ("3.2", "", "")),
+        (Number("x", Value(3.21), 0.0, "none", "a", "b", ""), ("3.21", "", "")),
     ],
 )
 def test_large_numbers(number, texts):

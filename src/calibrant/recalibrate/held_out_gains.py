@@ -181,7 +181,7 @@ def with_fit_error(
     from scipy.special import ndtri
 
     reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, fit_errors * excess))
-    return Value(share, share - reach, share + reach)
+    return Value(share, share - reach, min(share + reach, 1.0))  # a loss that is never negative falls by all of it
 
 
 def _finite(values: Floats) -> Floats:

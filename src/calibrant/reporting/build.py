@@ -39,8 +39,8 @@ def report(
     """Calibration report of `data`: a verdict, how sure it is, what it means and what to do, and everything behind it.
 
     A report is always made: what the data do not allow is left out, and `Report.contents.omitted` says why. Where the
-    test itself cannot be computed, the verdict is "cannot be judged", with the reason; so it is for forecasts with a
-    `group` or several outputs per row, for which there is no valid test.
+    test itself cannot be computed, the verdict is "cannot be judged", with the reason; so it is for forecasts with
+    fewer than 12 effective clusters.
 
     The tests of all rows, of every column of groups and of a change over time are adjusted for each other by Holm's
     method, so that a calibrated model is called miscalibrated in at most 5 % of reports. The p-value of the test of all

@@ -23,7 +23,7 @@ Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
 Direction = Literal[
     "too high", "too low", "too extreme", "too moderate", "over-confident", "under-confident",
-    "too narrow", "too wide", "shifted", "backwards", "mixed", "not flagged",
+    "too narrow", "too wide", "shifted", "backwards", "uninformative", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
 
@@ -72,7 +72,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Number:
-    """One of the three large numbers: value with interval, its ideal, what lies on either side, and one explanation."""
+    """One of the three large numbers: value with interval, its ideal, what lies on either side, and one explanation.
+
+    `level` is the confidence of the interval.
+    """
 
     name: str
     value: Value
@@ -81,6 +84,12 @@ class Number:
     below: str
     above: str
     text: str
+    level: float = 0.95
+
+    @property
+    def off(self) -> bool:
+        """Whether the interval excludes the ideal."""
+        return self.value.excludes(self.ideal)
 
 
 @dataclass(frozen=True)
@@ -143,6 +152,8 @@ class Reliability:
     threshold: Threshold | None = None
     top: Bin | None = None
     """The rows with the highest scores, about one in twenty."""
+    note: str = ""
+    """What is to be said of intervals that exclude their nominal value where nothing is significant."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +191,7 @@ class OverTime:
     change: Change | None
     omitted: str = ""
     """Which rows have no place in time."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,6 +224,7 @@ class Groups:
     rows: tuple[GroupRow, ...]
     omitted: str = ""
     """Which groups could not be tested and why."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,6 +236,8 @@ class MapRow:
     remaining: Value
     gain: Value
     effect: Literal["best", "helps", "may not help", "makes it worse"]
+    moved: float | None = None
+    """Mean distance between predictions before and after the map, where known."""
 
 
 @dataclass(frozen=True)
@@ -237,6 +252,7 @@ class Recalibration:
     code: str = ""
     recent: MapRow | None = None
     """The best map fitted and judged on rows since the change over time."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -262,6 +278,7 @@ class Classes:
     shown: int
     draws: int | None = None
     """Simulated samples that the p-values of classes are ranks among; None where they have a formula."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -292,6 +309,7 @@ class Spread:
     pit: tuple[float, ...]
     """Rows per equal class of F(y)."""
     pit_null: tuple[float, float]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,25 @@ from calibrant.estimators.regression_spread import ence, scale_factor, std_dispe
 from calibrant.estimators.validation_study import calibration_intercept, calibration_slope, observed_expected
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.inference.calibration_tests import calibration_test
-from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.forecasts import MeanSquaredZ
 from calibrant.inference.intervals import interval
+from calibrant.inference.sample import row_clusters
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.numerics.rows import mean_and_error
 from calibrant.recalibrate.held_out_gains import FoldTables, fold_tables
-from calibrant.reporting.contents import Assembly, Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
+from calibrant.reporting.contents import IMPOSSIBLE, Assembly, Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
 from calibrant.reporting.names import name_of_test
-from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, Unlabeled, VerdictTest, Words
-from calibrant.results.estimate import Estimate, Significance, Value
+from calibrant.reporting.verdicts.evidence import (
+    ALPHA,
+    Decisions,
+    Forecasts,
+    Probabilities,
+    Unlabeled,
+    VerdictTest,
+    Words,
+)
+from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Gaps, largest_prior
@@ -54,28 +64,53 @@ class Part:
 
     @cached_property
     def headline(self) -> Estimate:
-        """The calibration error in the L1 norm, with an interval for the true error."""
-        return interval(headline_error, self._sample)
+        """The calibration error in the L1 norm, with an interval for the true error.
+
+        The estimate is moved inside, and to at least the mean gap where this is significant, which it cannot be below.
+        """
+        found = interval(headline_error, self.sample)
+        ends, total = found.interval, self.cells.total
+        if ends is None or math.isnan(found.value):
+            return found
+        least, ratio = 0.0, self.observed_expected
+        if ratio.interval is not None and 1.0 not in ratio.interval:
+            least = abs(float(self.cells.predicted.sum() - self.cells.observed.sum())) / total
+        return found.moved(min(max(found.value, least, ends.low), ends.high))
 
     @cached_property
     def test(self) -> Significance:
         """The default test of calibration, or the one that allows for clusters."""
-        return calibration_test(self._sample)
+        return calibration_test(self.sample)
+
+    def confidence(self, component: str) -> float:
+        """The confidence of the interval of what a component of the test is about.
+
+        It leaves out the share of the level that the component has, so that an interval excludes its ideal only where
+        the test rejects: what stands side by side follows from one error budget.
+        """
+        try:
+            test = self.test
+        except IMPOSSIBLE:
+            return 1 - ALPHA
+        share = next((one.share for one in test.components if one.name == component), 1.0)
+        if component == "slope" and test.p_value < ALPHA:
+            share = 1.0
+        return 1 - ALPHA * share
 
     @cached_property
     def observed_expected(self) -> Estimate:
         """Observed over expected events, with its interval."""
-        return interval(observed_expected, self._sample)
+        return interval(observed_expected, self.sample, level=self.confidence("level"))
 
     @cached_property
     def slope(self) -> Estimate:
         """The calibration slope, with its interval."""
-        return interval(calibration_slope, self._sample)
+        return interval(calibration_slope, self.sample, level=self.confidence("slope"))
 
     @cached_property
     def intercept(self) -> Estimate:
         """Calibration in the large, with its interval."""
-        return interval(calibration_intercept, self._sample)
+        return interval(calibration_intercept, self.sample, level=self.confidence("level"))
 
     @cached_property
     def variational(self) -> Variational:
@@ -109,7 +144,7 @@ class Part:
         return estimate if found is None else estimate.with_interval(found)
 
     @property
-    def _sample(self) -> Binary | BinTable:
+    def sample(self) -> Binary | BinTable:
         """The table, or the rows where they are clustered, which a table cannot tell."""
         return self.data if self.clustered else self.cells
 
@@ -150,6 +185,7 @@ def collected(
         cells=len(cells) if isinstance(part.data, BinTable) else None,
         effective_n=cells.population.effective_n if _weighted(part) else None,
         clusters=_clusters(part),
+        levels=(part.confidence("level"), part.confidence("slope")),
         **tested,
     )
     return replace(known, observed=_observed(known, cells), **_scores(cells))
@@ -184,14 +220,15 @@ def verdict_test(made: Assembly, make: Callable[[], Significance], name: str = "
 
 def _with_p_value(test: Significance) -> Significance:
     if math.isnan(test.p_value):
-        fail("These rows give it no p-value.", CannotBuild)
+        fail(str(test.details.get("reason") or "These rows give it no p-value."), CannotBuild)
     return test
 
 
 def of_test(test: Significance) -> VerdictTest:
     """A test as the verdict knows it; its name as in the middle of a sentence."""
     name = name_of_test(replace(test, draws=None)).text
-    return VerdictTest(name[:1].lower() + name[1:], float(test.p_value), test.draws)
+    name, p_value = name[:1].lower() + name[1:], float(test.p_value)
+    return VerdictTest(name, p_value, test.draws, components=test.components, decided=test.decided)
 
 
 def of_error(estimate: Estimate | None) -> Value | None:
@@ -314,11 +351,6 @@ class ForecastPart:
         """Forecasts."""
         return self.data.n if isinstance(self.data, BinTable) else len(self.data)
 
-    @property
-    def by_spread(self) -> bool:
-        """Whether the standard deviation is what is predicted, so that its test decides."""
-        return not isinstance(self.data, Quantiles | Samples)
-
     @cached_property
     def ratio(self) -> Estimate:
         """Root mean squared standardised error, with its interval."""
@@ -336,10 +368,10 @@ class ForecastPart:
 
     @cached_property
     def test(self) -> Significance:
-        """The test of the verdict: of the ratio, or of the uniformity of F(y)."""
-        if self.by_spread:
-            return calibration_test(self.spread_data, method=MeanSquaredZ())
-        return calibration_test(self.data, method=PitUniformity())
+        """The test of the verdict: of all that the distributions claim; of a table, of the ratio."""
+        if isinstance(self.data, BinTable):
+            return calibration_test(self.data, method=MeanSquaredZ())
+        return calibration_test(self.data)
 
     @property
     def outputs(self) -> int:
@@ -353,11 +385,31 @@ class ForecastPart:
 
     @cached_property
     def standardised(self) -> Floats:
-        """(y - mean) / std of each row."""
+        """(y - mean) / std of each row; of draws, mean and std are those of all values of the row, outcome included."""
         data: Any = self.spread_data
         if not hasattr(data, "std") or not hasattr(data, "mean"):
             fail(f"{type(data).__name__} have no standard deviation.", CannotBuild)
+        if isinstance(data, Samples):
+            pooled = np.concatenate([np.asarray(data.y_true)[..., None], data.draws], axis=-1).astype(np.float64)
+            return np.asarray((pooled[..., 0] - pooled.mean(axis=-1)) / pooled.std(axis=-1))
         return np.asarray((data.y_true - data.mean) / data.std, dtype=np.float64)
+
+    @cached_property
+    def bias(self) -> Estimate:
+        """Mean of the standardised errors, with Student's interval over rows or clusters."""
+        from scipy.special import stdtrit
+
+        data: Any = self.spread_data
+        z = self.standardised.ravel()
+        weight = np.ones(len(z)) if data.flat_weight is None else data.flat_weight
+        clusters = row_clusters(data, len(z))
+        mean, error = mean_and_error(z, weight, clusters)
+        units = len(z) if clusters is None else int(clusters.max()) + 1
+        found = Estimate(mean, name="Mean z", method="mean of (y - mean) / std", n=len(data))
+        if units < 2 or not error > 0:
+            return found
+        reach = float(stdtrit(units - 1, 0.975)) * error * math.sqrt(units / (units - 1))
+        return found.with_interval(Interval(mean - reach, mean + reach, 0.95, "Student's t"))
 
 
 def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, tolerance: float | None) -> Forecasts:
@@ -367,10 +419,7 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
     tested = verdict_test(made, lambda: part.test)
     error = made.attempt("", lambda: part.ence)
     null = None if error is None or part.dependent else error.details.get("null")
-    also = part.by_spread and not part.dependent
-    spread = made.attempt("", lambda: calibration_test(part.cells, method=SpreadChiSquare())) if also else None
-    shape = made.attempt("", lambda: calibration_test(part.data, method=PitUniformity())) if also else None
-    bias = made.attempt("", lambda: mean_standardised(part))
+    bias = made.attempt("", lambda: part.bias)
     held = made.attempt("Coverage", lambda: part.coverage)
     spreads = made.attempt("", lambda: std_dispersion(part.spread_data))
     return Forecasts(
@@ -378,13 +427,9 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         words=words,
         tolerance=tolerance,
         ratio=of_estimate(made.attempt("", lambda: part.ratio)),
-        by_spread=part.by_spread,
-        bias=None if bias is None else bias[0],
-        bias_p=None if bias is None else bias[1],
+        bias=of_estimate(bias),
         ence=None if error is None else float(error),
         ence_null=None if not null else (float(null["low"]), float(null["high"])),
-        spread_p=None if spread is None else spread.p_value,
-        shape_p=None if shape is None else shape.p_value,
         coverage=of_estimate(held),
         level=LEVEL if held is None else _level(held),
         variation=None if spreads is None else float(spreads),
@@ -393,32 +438,10 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         effective_n=_effective(part.data),
         clusters=_forecast_clusters(part.data),
         outputs=part.outputs,
+        warning=str(part.test.details.get("warning", "")) if "test" in tested else "",
         **tested,
         **_largest(part, made),
     )
-
-
-def mean_standardised(part: ForecastPart) -> tuple[Value, float]:
-    """Mean of (y - mean) / std with its interval, and the p-value that it is 0; over clusters where there are some."""
-    from scipy.special import stdtr, stdtrit
-
-    data: Any = part.spread_data
-    z = part.standardised.ravel()
-    weight = np.ones(len(z)) if data.flat_weight is None else data.flat_weight
-    share = weight / weight.sum()
-    mean = float(share @ z)
-    terms = share * (z - mean)
-    if data.group is not None:
-        columns = len(z) // len(data)
-        _, cluster = np.unique(np.repeat(np.asarray(data.group), columns), return_inverse=True)
-        terms = np.bincount(cluster, terms)
-    squares = terms**2
-    error = math.sqrt(float(squares.sum()) * len(terms) / max(len(terms) - 1, 1))
-    if not error > 0:
-        return Value(mean), 1.0
-    freedom = max(len(terms) - 1, 1)
-    reach = float(stdtrit(freedom, 0.975)) * error
-    return Value(mean, mean - reach, mean + reach), float(2 * stdtr(freedom, -abs(mean / error)))
 
 
 def _largest(part: ForecastPart, made: Assembly) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
-from calibrant.reporting.verdicts.binary import backwards_in_words
+from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import (
@@ -23,7 +23,6 @@ from calibrant.reporting.verdicts.severity import (
     group_severity,
     outside,
     small,
-    unruled,
 )
 from calibrant.reporting.verdicts.truth_table import (
     flagged_in_words,
@@ -115,7 +114,7 @@ def _probability_test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
         yield Finding("CAL201", verdict.severity, f"The {what} not calibrated ({p}).")
         return
     most = "" if e.error is None or e.error.high is None else f"; the error is at most {bound(e.error.high)} points"
-    severity: Severity = "caution" if verdict.state == "too few" or unruled(e) else "note"
+    severity: Severity = "caution" if verdict.state == "too few" or not small(e) else "note"
     yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
 
 
@@ -131,17 +130,12 @@ def _small(e: Probabilities) -> Iterator[Finding]:
 def _backwards(e: Probabilities) -> Iterator[Finding]:
     if e.backwards:
         yield Finding("CAL208", "problem", backwards_in_words(e))
+    elif not e.confidence and (row := uninformative(e)) is not None:
+        yield Finding("CAL209", "problem", row.sentence)
 
 
 def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
-    if (
-        e.backwards
-        or e.test is None
-        or not e.test.rejects
-        or e.slope is None
-        or not e.slope.excludes(1.0)
-        or e.confidence
-    ):
+    if e.backwards or e.uninformative or e.slope is None or not e.rejects or not e.tilted or e.confidence:
         return
     extreme = e.slope.value < 1
     wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
@@ -258,7 +252,7 @@ def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
 def _size(e: Probabilities) -> Iterator[Finding]:
     if e.test is None or e.undetected is None or e.decisions is not None:
         return
-    if not (e.n < FEW_ROWS or (unruled(e) and not e.test.rejects)):
+    if not (e.n < FEW_ROWS or not (small(e) or e.test.rejects)):
         return
     events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
     text = (
@@ -432,16 +426,16 @@ def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
 def _forecast_test(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None:
         return
-    if verdict.rule in ("R1", "R2") and e.ratio is not None:
-        found, word = ratio(e.ratio), "narrow" if e.ratio.value > 1 else "wide"
+    narrow = verdict.rule == "R1"
+    if verdict.rule in ("R1", "R2") and e.ratio is not None and e.ratio.excludes(1.0) and (e.ratio.value > 1) == narrow:
+        found, word = ratio(e.ratio), "narrow" if narrow else "wide"
         ends = f" ({found.ends})" if found.ends else ""
         text = f"The predicted spread is too {word}: error-to-spread ratio {found.value}{ends}."
         yield Finding("CAL601", verdict.severity, text)
         return
     p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
-    if verdict.state == "not calibrated" and verdict.rule not in ("RG", "RC"):
-        how = p if e.test.rejects else f"n = {count(e.n)}"
-        yield Finding("CAL201", verdict.severity, f"The predicted distributions are not calibrated ({how}).")
+    if e.test.rejects:
+        yield Finding("CAL201", verdict.severity, f"The predicted distributions are not calibrated ({p}).")
         return
     severity: Severity = "caution" if verdict.severity == "caution" else "note"
     yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}).")

@@ -70,7 +70,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL203": Explanation(
         "Significant but small",
-        "Enough rows make any error significant. This one is below 2 % of the base rate (or within your tolerance).",
+        "Enough rows make any error significant. This one is below 5 % of the base rate (or within your tolerance).",
         "Usually nothing.",
     ),
     "CAL204": Explanation(
@@ -103,6 +103,13 @@ EXPLANATIONS: dict[str, Explanation] = {
         "causes: the probability of the other class, a score for which low means likely, another model's column, or "
         "columns of classes in another order.",
         "Check the column and the positive class, and make the report again. No map is compared before that.",
+    ),
+    "CAL209": Explanation(
+        "Scores without information",
+        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes joined to "
+        "the wrong rows, a shuffled column, or a model that learned nothing about these rows.",
+        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but cannot add "
+        "information.",
     ),
     "CAL211": Explanation(
         "Whole vector",

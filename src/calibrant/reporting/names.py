@@ -74,6 +74,7 @@ _ESTIMATES: dict[str, tuple[str, str]] = {
     ),
     "ENCE_sweep": ("ENCE sweep", "ENCE with the largest number of bins whose errors still rise."),
     "UCE": ("UCE", "Mean gap between predicted variance and squared error, in squared units."),
+    "Mean z": ("Mean standardised error", "Mean of (y − mean) / std: 0 if calibrated."),
     "Mean z^2": ("Mean squared standardised error", "Mean of ((y − mean) / std)²: 1 if calibrated."),
     "Scale factor": ("Error-to-spread ratio", "Root mean square of (y − mean) / std: 1 if calibrated."),
     "C_v": ("Variation of the spread", "Standard deviation of the predicted spreads over their mean: 0 if constant."),

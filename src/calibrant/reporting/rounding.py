@@ -42,46 +42,68 @@ class Rounded:
 
 
 def decimals(low: float, high: float, *, least: int = 0, apart: float | None = None) -> int:
-    """The fewest decimals with which an interval is 5 units wide, and visibly excludes `apart` where it does."""
+    """The fewest decimals with which an interval is 5 units wide, and shows whether it includes `apart`."""
     width = high - low
     if not math.isfinite(width):
         return least
     found = next((d for d in range(_MOST) if width * 10**d >= _UNITS - 1e-9), _MOST)
     found = max(found, least)
-    if apart is not None and not low <= apart <= high:
-        nearest = min(low, high, key=lambda end: abs(end - apart))
-        while found < _MOST and round(nearest, found) == round(apart, found):
-            found += 1
+    if apart is None:
+        return found
+    while found < _MOST and (round(low, found) <= apart <= round(high, found)) != (low <= apart <= high):
+        found += 1
     return found
 
 
 def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | None = None) -> Rounded:
-    """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled."""
+    """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled.
+
+    Numbers are rounded to nearest, but the upper end of an interval that begins at 0 is a bound and rounded up. It is
+    the rule of a whole page, so that a number reads the same wherever it stands.
+    """
     if value.low is None or value.high is None:
         return Rounded(fixed(scale * value.value, max(least, significant(scale * value.value))), "", "")
     low, high = scale * value.low, scale * value.high
     digits = decimals(low, high, least=least, apart=None if apart is None else scale * apart)
-    return Rounded(*(fixed(number, digits) for number in (scale * value.value, low, high)))
+    return Rounded(fixed(scale * value.value, digits), fixed(low, digits), _upper(value, scale, digits))
+
+
+def _upper(value: Value, scale: float, digits: int) -> str:
+    """The upper end as text."""
+    high = scale * (value.high if value.high is not None else math.inf)
+    return _rounded_up(high, digits) if value.low == 0 else fixed(high, digits)
+
+
+def _rounded_up(number: float, digits: int) -> str:
+    if not math.isfinite(number):
+        return fixed(number, digits)
+    return fixed(math.ceil(number * 10**digits - 1e-6) / 10**digits, digits)
 
 
 def value_column(
-    values: Sequence[Value], *, scale: float = 1.0, least: int = 0, at_most: bool = False, apart: float | None = None
+    values: Sequence[Value],
+    *,
+    scale: float = 1.0,
+    least: int = 0,
+    at_most: bool = False,
+    apart: float | Sequence[float] | None = None,
 ) -> list[tuple[str, str]]:
     """Value and interval of each row as text, all with the decimals of the row that needs most, but at most three.
 
-    An interval that excludes the number `apart` does not print as if it touched it, as far as three decimals can tell.
+    An interval that excludes the number `apart` (one for all rows, or one each) does not print as if it included it,
+    nor the reverse, as far as three decimals can tell.
     With `at_most`, for quantities that cannot be negative, an interval that begins at 0 becomes "≤ 0.3".
     """
-    digits = min(
-        max([_needed(value, scale, least, apart) for value in values], default=least), max(_MOST_OF_COLUMNS, least)
-    )
+    each = [apart] * len(values) if apart is None or isinstance(apart, float) else list(apart)
+    needed = [_needed(value, scale, least, own) for value, own in zip(values, each, strict=True)]
+    digits = min(max(needed, default=least), max(_MOST_OF_COLUMNS, least))
     return [_shown(value, scale, digits, at_most=at_most) for value in values]
 
 
 def _needed(value: Value, scale: float, least: int, apart: float | None) -> int:
     if value.low is None or value.high is None:
         return max(least, significant(scale * value.value))
-    return decimals(scale * value.low, scale * value.high, least=least, apart=apart)
+    return decimals(scale * value.low, scale * value.high, least=least, apart=None if apart is None else scale * apart)
 
 
 def _shown(value: Value, scale: float, digits: int, *, at_most: bool) -> tuple[str, str]:
@@ -91,8 +113,7 @@ def _shown(value: Value, scale: float, digits: int, *, at_most: bool) -> tuple[s
         return fixed(scale * value.value, digits), ""
     if at_most and value.low <= 0:
         return f"≤ {bound(value.high, scale=scale)}", ""
-    low, high = fixed(scale * value.low, digits), fixed(scale * value.high, digits)
-    return fixed(scale * value.value, digits), f"{low} to {high}"
+    return fixed(scale * value.value, digits), f"{fixed(scale * value.low, digits)} to {_upper(value, scale, digits)}"
 
 
 def negated(value: Value) -> Value:
@@ -115,10 +136,7 @@ def ratio(value: Value) -> Rounded:
 
 def bound(high: float, *, scale: float = 100) -> str:
     """The upper end of what can be as low as 0, rounded up, so that it remains a bound."""
-    if not math.isfinite(high):
-        return fixed(scale * high, 0)
-    digits = decimals(0.0, scale * high)
-    return fixed(math.ceil(scale * high * 10**digits - 1e-6) / 10**digits, digits)
+    return _rounded_up(scale * high, decimals(0.0, scale * high))
 
 
 def at_least(low: float, *, scale: float = 100) -> str:
@@ -132,9 +150,9 @@ def rate(share: float) -> str:
     return f"{_rate(share)} %"
 
 
-def rates(value: Value) -> Rounded:
-    """A share with its interval in percent: decimals by the interval, but not more than two beyond those of `rate`."""
-    found = rounded(value, scale=100)
+def rates(value: Value, apart: float | None = None) -> Rounded:
+    """A share with its interval in percent, which visibly excludes the share `apart` where it does."""
+    found = rounded(value, scale=100, apart=apart)
     return found if found.ends else Rounded(_rate(value.value), "", "")
 
 

@@ -83,10 +83,11 @@ from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
 from calibrant.reporting.verdicts.forecasts import FORECASTS
 from calibrant.reporting.verdicts.multiclass import CONFIDENCE, MULTICLASS
-from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
+from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together, limit, significant, small
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
 from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
+from calibrant.simulate.sample_sizes import rows_to_rule_out
 from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
@@ -120,8 +121,8 @@ class TaskReport(ABC, Generic[Evidence]):
     def with_sections(self, known: Evidence) -> Evidence:
         """The evidence with every section, and what the verdict learns from it."""
 
-    def with_recent_map(self, known: Evidence) -> Evidence:
-        """The evidence with a map for the rows since a change over time, where the task has one."""
+    def completed(self, known: Evidence) -> Evidence:
+        """The evidence with what is only asked for once all tests are judged together."""
         return known
 
     def facts(self, known: Evidence) -> dict[str, Any]:
@@ -167,17 +168,18 @@ def built(task: TaskReport[Any]) -> Report:
     """The report of a task: evidence, sections, all tests judged together, verdict, and words."""
     known, wanted = task.evidence(), []
     if known.n > 0:
-        known = task.with_recent_map(judged_together(task.with_sections(known)))
+        known = task.completed(judged_together(task.with_sections(known)))
         wanted = task.measures()
     made = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
     measures = tuple(Measure(estimate, headline) for estimate, headline in made if estimate is not None)
+    known = replace(known, numbers=task.numbers(known))
     found = task.table.verdict(known)
     contents = Contents(
         kind=task.kind,
         facts=_facts(known, task.options, **task.facts(known)),
         verdict=found,
-        numbers=task.numbers(known),
-        sections=in_reading_order(known),
+        numbers=known.numbers,
+        sections=tuple(with_note(section, found) for section in in_reading_order(known)),
         omitted=tuple(task.made.omitted),
         notes=method_notes(known, task.note(known)),
     )
@@ -189,6 +191,38 @@ def in_reading_order(known: Shared) -> tuple[Section, ...]:
     made = (*known.figures, *known.groups, known.over_time, known.recalibration)
     some = (section for section in made if section is not None)
     return tuple(sorted(some, key=lambda section: READING_ORDER.index(type(section))))
+
+
+def with_note(section: Section, verdict: Verdict) -> Section:
+    """The section with a word on intervals that exclude their nominal value, where that is not significant."""
+    quiet = verdict.state == "not significant"
+    if isinstance(section, Groups | Classes):
+        rows = [row for row in section.rows if not row.flagged and row.ratio.excludes(1.0)]
+        return _noted(section, len(rows), len(section.rows), "1 without a flag", "adjusted p-values allow")
+    if isinstance(section, OverTime):
+        periods = [one for one in section.periods if not one.flagged and one.ratio.excludes(1.0)]
+        words = "1 without a flag", "adjusted p-values allow"
+        return _noted(section, len(periods), len(section.periods), *words)
+    if isinstance(section, Reliability) and quiet:
+        bins = [one for one in section.ranges if one.observed.excludes(one.predicted)]
+        return _noted(section, len(bins), len(section.ranges), "the mean prediction", "the test allows")
+    if isinstance(section, Spread) and quiet:
+        held = [one for one in section.coverage if one.observed.excludes(one.nominal)]
+        return _noted(section, len(held), len(section.coverage), "the nominal coverage", "the test allows")
+    if isinstance(section, Recalibration) and quiet:
+        gains = [one for one in section.maps if (one.gain.low or 0.0) > 0]
+        return _noted(section, len(gains), len(section.maps), "0", "the test of calibration allows")
+    return section
+
+
+def _noted(section: Any, off: int, number: int, what: str, who: str) -> Any:
+    if not off:
+        return section
+    verb = "excludes" if off == 1 else "exclude"
+    text = (
+        f"{count(off)} of {count(number)} intervals {verb} {what}: each holds by itself, while {who} for all of them."
+    )
+    return replace(section, note=text)
 
 
 def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
@@ -267,9 +301,11 @@ class BinaryReport(TaskReport[Probabilities]):
         require_forwards(known)
         return recalibrated(self.part)
 
-    def with_recent_map(self, known: Probabilities) -> Probabilities:
-        """The best map is fitted and judged once more on the rows since a change over time, and becomes the advice."""
-        made = known.recalibration
+    def completed(self, known: Probabilities) -> Probabilities:
+        """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
+        made, wanted = known.recalibration, limit(known.rarer, known.tolerance)
+        if not significant(known) and not small(known) and wanted > 0:
+            return replace(known, needed=self.made.attempt("", lambda: rows_to_rule_out(wanted, self.part.sample)))
         if made is None:
             return known
         recent = self.made.attempt("", lambda: with_recent_map(made, self.data, self.options, known.over_time))
@@ -289,13 +325,15 @@ class BinaryReport(TaskReport[Probabilities]):
             found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
         if known.slope is not None:
             text = _about_slope(known)
-            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", "too extreme", "too moderate", text))
+            sides = ("too extreme", "too moderate")
+            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
         if known.ratio is not None:
             text = (
                 f"{count(known.events)} events observed, {count(known.expected)} expected from the predictions. Below "
                 "1: predictions are too high in total."
             )
-            found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", "too high", "too low", text))
+            sides = ("too high", "too low")
+            found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", *sides, text, known.levels[0]))
         return tuple(found)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
@@ -332,7 +370,8 @@ class ConfidenceReport(BinaryReport):
         found += confidence_less_accuracy(known)
         if known.slope is not None:
             text = "Below 1: high confidences are too high and low ones too low."
-            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", "too extreme", "too moderate", text))
+            sides = ("too extreme", "too moderate")
+            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
         return tuple(found)
 
 
@@ -341,7 +380,8 @@ def confidence_less_accuracy(known: Probabilities) -> tuple[Number, ...]:
     if known.gap is None:
         return ()
     text = f"Mean confidence less accuracy, of {count(known.n)} {plural(known.words.row)}. Above 0: over-confident."
-    return (Number("Confidence − accuracy", known.gap, 0.0, "points", "under-confident", "over-confident", text),)
+    sides = ("under-confident", "over-confident")
+    return (Number("Confidence − accuracy", known.gap, 0.0, "points", *sides, text, known.levels[0]),)
 
 
 def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
@@ -572,6 +612,10 @@ class ForecastReport(TaskReport[Forecasts]):
                 f"size would show {null} %."
             )
             found.append(Number("ENCE, 10 bins", Value(known.ence), 0.0, "percent", "", "farther off", text))
+        if known.bias is not None and known.bias.excludes(0.0) and not known.dominated:
+            text = "Mean of (y − mean) / std. Above 0: outcomes are higher than predicted."
+            sides = ("too high", "too low")
+            found.append(Number("Mean standardised error", known.bias, 0.0, "none", *sides, text))
         return tuple(found)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
@@ -579,7 +623,7 @@ class ForecastReport(TaskReport[Forecasts]):
         part = self.part
         # The range is that of independent rows.
         with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
-        first = [lambda: part.ratio, lambda: with_range(part.ence), lambda: part.coverage]
+        first = [lambda: part.ratio, lambda: with_range(part.ence), lambda: part.coverage, lambda: part.bias]
         return [
             *(first[2:] if self.made.attempt("", first[0]) is None else first),
             *(

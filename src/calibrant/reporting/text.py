@@ -31,7 +31,6 @@ from calibrant.reporting.rounding import (
     loss,
     no_break,
     p_number,
-    percent,
     points,
     rate,
     ratio,
@@ -89,8 +88,13 @@ def numbers_table(numbers: Sequence[Number]) -> Table:
     rows = []
     for one in numbers:
         value, unit, ends = number_texts(one)
-        rows.append((one.name, f"{value} {unit}".strip(), ends))
+        rows.append((one.name, f"{value} {unit}".strip(), at_level(ends, one.level)))
     return Table("In numbers", ("Number", "Value", "95 % interval"), rows)
+
+
+def at_level(ends: str, level: float) -> str:
+    """An interval in a column of 95 % intervals: one of another confidence says so."""
+    return ends if not ends or level == 0.95 else f"{ends} ({100 * level:.6g} %)"
 
 
 def number_texts(number: Number) -> tuple[str, str, str]:
@@ -100,17 +104,19 @@ def number_texts(number: Number) -> tuple[str, str, str]:
         if held.low is not None and held.high is not None and held.low <= 0 <= held.value and number.below == "":
             return f"at most {bound(held.high)}", "points", ""
         found = points(held)
-        return found.value, "points", found.ends
+        return found.value, "point" if found.value == "1" else "points", found.ends
     if number.unit == "percent":
-        found = percent(held)
+        found = rounded(held, scale=100, apart=number.ideal)
         return found.value, "%", f"{found.ends} %" if found.ends else ""
-    found = ratio(held) if number.unit == "ratio" else rounded(held, apart=number.ideal)
+    found = ratio(held) if number.unit == "ratio" else rounded(held, least=2, apart=number.ideal)
     return found.value, "", found.ends
 
 
 def reliability_table(section: Reliability, events: str) -> Table:
     """Where the error sits."""
-    observed = value_column([one.observed for one in section.ranges], scale=100)
+    observed = value_column(
+        [one.observed for one in section.ranges], scale=100, apart=[one.predicted for one in section.ranges]
+    )
     rows = []
     for one, (value, ends) in zip(section.ranges, observed, strict=True):
         low, high = score(one.low), score(one.high)
@@ -119,7 +125,7 @@ def reliability_table(section: Reliability, events: str) -> Table:
         found = (f"{value} %", f"{ends} %" if ends else "", share)
         rows.append((where, count(one.n), count(one.events), score(one.predicted), *found))
     columns = ("Predicted", "Rows", events, "Mean", "Observed", "95 % interval", "Share of the error")
-    return Table("Predicted and observed", columns, rows)
+    return Table("Predicted and observed", columns, rows, section.note)
 
 
 def time_table(section: OverTime, *, spread: bool = False) -> Table:
@@ -131,7 +137,8 @@ def time_table(section: OverTime, *, spread: bool = False) -> Table:
         flag = "flagged" if one.flagged else ""
         rows.append((one.name, count(one.n), *totals, *own, p_number(one.p_value), flag))
     names = ("Ratio",) if spread else ("Observed", "Expected", "O:E")
-    return Table("Over time", (_title(section.column), "Rows", *names, "95 % interval", "Adjusted p", ""), rows)
+    columns = (_title(section.column), "Rows", *names, "95 % interval", "Adjusted p", "")
+    return Table("Over time", columns, rows, section.note)
 
 
 def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
@@ -146,7 +153,7 @@ def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
 def groups_table(section: Groups) -> Table:
     """All flagged groups, and the largest others."""
     shown, others = shown_groups(section)
-    note = section.omitted
+    note = f"{section.omitted} {section.note}".strip()
     if others:
         note = f"{count(len(others))} more {plural('group', len(others))}, not flagged. {note}".strip()
     heading = _title(plural(section.column, kind="group")) if section.column else "Groups"
@@ -156,7 +163,8 @@ def groups_table(section: Groups) -> Table:
 def classes_table(section: Classes) -> Table:
     """Every class against the rest, worst first."""
     rows = section.rows[: section.shown]
-    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), classes_shown(section))
+    note = f"{classes_shown(section)} {section.note}".strip()
+    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), note)
 
 
 def classes_shown(section: Classes) -> str:
@@ -225,17 +233,19 @@ def recalibration_table(section: Recalibration) -> Table:
         for one, (remaining, gain) in zip(section.maps, map_texts(section), strict=True)
     ]
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
-    return Table(f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})", columns, rows)
+    heading = f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})"
+    return Table(heading, columns, rows, section.note)
 
 
 def coverage_table(section: Spread) -> Table:
     """Coverage of central intervals."""
-    found = value_column([one.observed for one in section.coverage], scale=100)
+    nominal = [one.nominal for one in section.coverage]
+    found = value_column([one.observed for one in section.coverage], scale=100, apart=nominal)
     rows = [
         (score(one.nominal), f"{value} %", f"{ends} %" if ends else "")
         for one, (value, ends) in zip(section.coverage, found, strict=True)
     ]
-    return Table("Coverage of central intervals", ("Nominal", "Observed", "95 % interval"), rows)
+    return Table("Coverage of central intervals", ("Nominal", "Observed", "95 % interval"), rows, section.note)
 
 
 def shares_table(section: Shares) -> Table:
@@ -251,8 +261,16 @@ def estimates_table(report: Report) -> Table:
     for measure in report.measures:
         name = name_of_estimate(measure.estimate)
         value, ends = estimate_texts(measure.estimate)
-        rows.append((name.text, value, ends, name.line))
+        rows.append((name.text, value, ends, f"{name.line} {_outside(measure.estimate)}".strip()))
     return Table("Estimates", ("Estimate", "Value", "95 % interval", "What it is"), rows)
+
+
+def _outside(estimate: Estimate) -> str:
+    """Why an estimate lies outside of its interval."""
+    found = estimate.interval
+    if found is None or float(estimate) in found or found.method.startswith("range of") or found.side != "two-sided":
+        return ""
+    return "It is outside of the interval, which is for the true value and free of the bias of this estimate."
 
 
 def estimate_texts(estimate: Estimate) -> tuple[str, str]:
@@ -263,13 +281,27 @@ def estimate_texts(estimate: Estimate) -> tuple[str, str]:
     if found is not None and found.side == "two-sided":
         held = Value(float(estimate), float(found.low), float(found.high))
     unit = "%" if target in _IN_PERCENT else "points"
+    level = 0.95 if found is None else found.level
     if target in _IN_PERCENT or target in _IN_POINTS:
-        text = points(held)
-        ends = f"{text.ends}{' %' if unit == '%' else ''}"
+        nominal = estimate.details.get("null", {}).get("mean", 0.0) if target == "coverage" else 0.0
+        text = rounded(held, scale=100, apart=nominal)
+        ends = at_level(f"{text.ends}{' %' if unit == '%' else ''}", level)
         return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
-    text = rounded(held, least=2) if held.low is not None else Rounded(loss(held.value), "", "")
-    return text.value, f"{text.ends}{_kind_of_range(estimate)}" if text.ends else ""
+    ideal = _IDEALS.get(estimate.name)
+    text = rounded(held, least=2, apart=ideal) if held.low is not None else Rounded(loss(held.value), "", "")
+    return text.value, at_level(f"{text.ends}{_kind_of_range(estimate)}" if text.ends else "", level)
 
+
+#: What calibrated predictions show, by the name of an estimate: an interval that excludes it must be seen to do so.
+#: Derived: definitions.
+_IDEALS = {
+    "Mean z": 0.0,
+    "O:E ratio": 1.0,
+    "Calibration slope": 1.0,
+    "Scale factor": 1.0,
+    "Mean z^2": 1.0,
+    "Calibration intercept": 0.0,
+}
 
 #: Targets that are errors of probabilities, told in points, and those that are shares, told in percent.
 _IN_POINTS = {

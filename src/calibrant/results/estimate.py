@@ -268,6 +268,10 @@ class Estimate(float):
         """The same estimate with its interval filled in."""
         return Estimate(self.value, **{**self._fields(), "interval": interval})
 
+    def moved(self, value: float) -> Estimate:
+        """The same estimate with another value, such as one moved inside its interval."""
+        return self if value == self.value else Estimate(value, **self._fields())
+
     def with_target(self, target: Target) -> Estimate:
         """The same estimate with its target filled in, and that of its interval where this has none."""
         interval = self.interval

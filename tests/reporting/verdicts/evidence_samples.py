@@ -55,6 +55,7 @@ def over_time(*, significant=True):
     return OverTime("month", periods, change)
 
 
-def maps(low=0.009, high=0.025, *, remaining=None, effect="best", recent=None):
-    best = MapRow("Platt scaling", 2, remaining or Value(0.001, 0.0, 0.003), Value((low + high) / 2, low, high), effect)
+def maps(low=0.009, high=0.025, *, remaining=None, effect="best", recent=None, moved=None):
+    gain = Value((low + high) / 2, low, high)
+    best = MapRow("Platt scaling", 2, remaining or Value(0.001, 0.0, 0.003), gain, effect, moved)
     return Recalibration("log loss", 0.42, (best,), recent=recent)

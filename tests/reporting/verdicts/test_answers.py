@@ -147,7 +147,7 @@ def test_what_to_do():
         "Nothing needs to be done for calibration."
     )
     more = advised(replace(PLAIN, n=180, events=60, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "not significant")
-    assert more == "Collect about 1,000 rows to rule out an error of 3.4 points."
+    assert more == "Collect more rows."
     few = advised(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
     assert few.startswith("Too few rows to fit or judge a map.")
     wrong = advised(replace(PLAIN, n=9000, events=8), "not calibrated")
@@ -163,6 +163,39 @@ def test_what_to_do():
 def test_a_map_takes_a_hundred_rows_with_twenty_of_each_outcome(n, events, fits):
     advice = advised(replace(PLAIN, n=n, events=events, recalibration=maps()), "not calibrated")
     assert advice.startswith("Platt" if fits else "Too few")
+
+
+def test_rows_that_nobody_collects_are_not_asked_for():
+    quiet = replace(PLAIN, n=180, events=60, test=ACCEPTS, error=Value(0.03, 0, 0.08))
+    assert advised(replace(quiet, needed=170), "not significant") == "Collect more rows."
+    assert advised(replace(quiet, needed=1234), "not significant") == (
+        "Collect about 1,200 rows in all: if the model is calibrated, they rule out an error of 1.7 points with a "
+        "chance of 80 %."
+    )
+    assert "Collect about 1,000,000" in advised(replace(quiet, needed=1_000_000), "not significant")
+    assert advised(replace(quiet, needed=1_000_001), "not significant") == (
+        "More than 1,000,000 rows would be needed to rule out an error of 1.7 points. Give a tolerance, if a larger "
+        "error does no harm."
+    )
+
+
+@pytest.mark.parametrize(("high", "little"), [(0.0049, True), (0.0051, False)])
+def test_little_to_gain(high, little):
+    text = advised(replace(PLAIN, recalibration=maps(-0.003, high)), "not calibrated")
+    assert (text == "There is little to gain: no map lowers log loss by more than 0.49 %.") == little
+    assert ("may not help" in text) != little
+
+
+def test_groups_that_are_wrong_are_named_where_the_whole_is_not():
+    rows = groups(group(after=True), group("Peru", direction="too high", p=0.0001, after=False))
+    text = advised(replace(PLAIN, test=ACCEPTS, groups=(rows,), recalibration=maps()), "not calibrated")
+    assert text == (
+        "Look at Peru and Brazil: fit a map for each of them separately, or give the model the group. One map for all "
+        "cannot help."
+    )
+    many = groups(*(group(f"g{k}", p=0.001 * k) for k in range(10)))
+    text = advised(replace(PLAIN, test=ACCEPTS, groups=(many,)), "not calibrated")
+    assert text.startswith("Look at g0, g1, g2, g3, g4, g5, g6, g7 and 2 more: fit")
 
 
 def test_after_a_change_the_map_is_refitted_on_recent_rows():

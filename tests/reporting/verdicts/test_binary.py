@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from calibrant.reporting.contents import Bin
+from calibrant.reporting.contents import Bin, Number
 from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
-from calibrant.results.estimate import Value
+from calibrant.results.estimate import Component, Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, REJECTS, group, groups, maps, over_time
 
 FRAUD = Words("payment", "fraud")
@@ -113,7 +113,7 @@ TABLE = [
         "Not calibrated (p = 0.005), but the size of the error is uncertain: 5 points, anywhere from 0 to 10.",
     ),
     (
-        replace(PLAIN, events=540, ratio=LOW, slope=Value(0.72, 0.66, 0.78)),
+        replace(PLAIN, events=540, ratio=LOW, slope=Value(0.72, 0.66, 0.78), recalibration=maps(moved=0.03)),
         "B10", "not calibrated", "problem", "too high",
         "Predicted probabilities are too high by 3.0 points on average (95 % interval 1.5 to 4.2), and too extreme "
         "(slope 0.72, 0.66 to 0.78).",
@@ -124,13 +124,13 @@ TABLE = [
         "Predicted probabilities are too low by 3.0 points on average (95 % interval 1.4 to 4.3).",
     ),
     (
-        replace(PLAIN, slope=Value(0.8, 0.7, 0.9), error=Value(0.05, 0.031, 0.083)),
+        replace(PLAIN, slope=Value(0.8, 0.7, 0.9), error=Value(0.05, 0.031, 0.083), recalibration=maps(moved=0.025)),
         "B12", "not calibrated", "problem", "too extreme",
         "Predicted probabilities are too extreme: high ones too high, low ones too low, by 5 points on average "
         "(95 % interval 3 to 8).",
     ),
     (
-        replace(PLAIN, slope=Value(1.3, 1.2, 1.4), error=Value(0.042, 0.035, 0.049)),
+        replace(PLAIN, slope=Value(1.3, 1.2, 1.4), error=Value(0.042, 0.035, 0.049), recalibration=maps(moved=0.04)),
         "B13", "not calibrated", "problem", "too moderate",
         "Predicted probabilities are too moderate: high ones too low, low ones too high, by 4.2 points on average "
         "(95 % interval 3.5 to 4.9).",
@@ -182,6 +182,52 @@ def test_each_row_of_the_table(evidence, rule, state, severity, direction, sente
 def test_few_events_or_rows_are_not_judged(n, events, judged):
     found = BINARY.verdict(replace(PLAIN, n=n, events=events, test=ACCEPTS))
     assert (found.state != "too few") == judged
+
+
+@pytest.mark.parametrize(
+    ("made", "rule"),
+    [(maps(moved=0.0251), "B12"), (maps(moved=0.0249), "B14"), (maps(-0.001, moved=0.05), "B14"), (None, "B14")],
+)
+def test_an_error_is_that_of_the_slope_only_if_a_map_of_two_parameters_removes_half_of_it(made, rule):
+    wave = replace(PLAIN, slope=Value(0.8, 0.7, 0.9), error=Value(0.05, 0.03, 0.08), recalibration=made)
+    found = BINARY.verdict(wave)
+    assert found.rule == rule
+    assert ("too extreme" in found.sentence) == (rule == "B12")
+
+
+def test_scores_without_information_have_a_sentence_of_their_own():
+    found = BINARY.verdict(replace(PLAIN, slope=Value(0.02, -0.05, 0.09), recalibration=maps(moved=0.1)))
+    assert found.sentence == (
+        "The scores carry no information that a rising map could use: higher ones do not go with more events (slope "
+        "0.02, 95 % interval −0.05 to 0.09)."
+    )
+    assert (found.rule, found.direction) == ("BI", "uninformative")
+    assert found.what_to_do.startswith("Check how outcomes were joined")
+    assert BINARY.verdict(replace(PLAIN, slope=Value(0.3, -0.1, 0.6))).rule != "BI"  # too few rows to say so
+
+
+def test_intervals_of_another_confidence_say_so():
+    found = BINARY.verdict(replace(RARE, levels=(0.9875, 0.95)))
+    assert "a ratio of 0.83 (98.75 % interval 0.77 to 0.90)" in found.sentence
+
+
+def test_a_number_that_excludes_its_ideal_is_one_of_several_looks():
+    number = Number("Observed : expected", Value(0.9, 0.82, 0.99), 1.0, "ratio", "", "", "")
+    quiet = replace(PLAIN, test=ACCEPTS, error=Value(0.001, 0.0, 0.002))
+    assert BINARY.verdict(quiet).what_to_do == "Nothing needs to be done for calibration."
+    found = BINARY.verdict(replace(quiet, numbers=(number,)))
+    assert found.how_sure.endswith(
+        "Observed : expected alone would differ beyond chance, but it is one of several looks, which together are not "
+        "significant (p = 0.21). The mean calibration error is at most 0.20 percentage points, 0.7 % of the base rate."
+    )
+    assert (found.state, found.severity, found.what_to_do) == ("not significant", "caution", "More rows would tell.")
+    assert "looks" not in BINARY.verdict(replace(PLAIN, numbers=(number,))).how_sure
+
+
+def test_how_sure_names_what_decided():
+    level = Component("level", 0.004, 0.25, 1)
+    found = BINARY.verdict(replace(RARE, test=replace(REJECTS, components=(level,), decided=level)))
+    assert "(p ≤ 0.001). What decided: the level, observed : expected. The mean" in found.how_sure
 
 
 def test_few_events_that_suffice_to_reject_are_judged():

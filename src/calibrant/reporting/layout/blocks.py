@@ -297,10 +297,13 @@ def blocks(contents: Contents) -> list[Block]:
     seen: Counter[str] = Counter()
     found = []
     for section in contents.sections:
-        for block in _MAKERS[type(section)](section, contents):
+        for k, block in enumerate(_MAKERS[type(section)](section, contents)):
             seen[block.anchor] += 1
             again = seen[block.anchor]
-            found.append(block if again == 1 else replace(block, anchor=f"{block.anchor}-{again}"))
+            note = getattr(section, "note", "") if k == 0 else ""
+            body = joined([block.body, callout("Each by itself.", note)]) if note else block.body
+            anchor = block.anchor if again == 1 else f"{block.anchor}-{again}"
+            found.append(replace(block, anchor=anchor, body=body))
     return found
 
 

@@ -258,7 +258,7 @@ def threshold_table(threshold: Threshold) -> Markup:
 
 
 def _predicted_and_observed(b: Bin) -> tuple[Child, Child]:
-    ((value, ends),) = value_column([b.observed], scale=100)
+    ((value, ends),) = value_column([b.observed], scale=100, apart=b.predicted)
     return rate(b.predicted), joined([f"{value} %", quiet(f" ({ends})") if ends else None])
 
 

@@ -180,7 +180,8 @@ def numbers_block(found: Sequence[Number]) -> Markup | None:
 
 def _number(number: Number) -> Markup:
     big, unit, ends = number_texts(number)
-    small = f"{unit} ({ends})".strip() if ends else unit
+    confidence = "" if number.level == 0.95 else f", {100 * number.level:.6g} % interval"
+    small = f"{unit} ({ends}{confidence})".strip() if ends else unit
     scale = 100.0 if number.unit in ("points", "percent") else 1.0
     held = number.value
     drawn = Value(*(None if end is None else scale * end for end in (held.value, held.low, held.high)))  # type: ignore[arg-type]

@@ -185,7 +185,14 @@ def recalibrated(part: Part) -> tuple[Recalibration, Part]:
     after = Part(held_out.after(first.predicted), part.seed)
     remaining = Value.of(interval(headline_error, after.data), 0.0)
     rows = [
-        MapRow(one.name, one.parameters, _remaining(held_out, remaining, first, one), one.gain, effect)
+        MapRow(
+            one.name,
+            one.parameters,
+            _remaining(held_out, remaining, first, one),
+            one.gain,
+            effect,
+            moved=_moved(held_out, one),
+        )
         for one, effect in order
     ]
     section = Recalibration(
@@ -234,6 +241,12 @@ def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candi
     distance = held_out.entries.mean(apart, apart)
     low, high = max(remaining.low - distance, distance - remaining.high, 0.0), remaining.high + distance
     return Value(float(np.clip(np.hypot(remaining.value, distance), low, high)), low, high)
+
+
+def _moved(held_out: HeldOut, one: Candidate) -> float:
+    """The mean distance between predictions before and after a map."""
+    apart = np.abs(one.predicted - held_out.score)
+    return float(held_out.entries.mean(apart, apart))
 
 
 def _maps(part: Part) -> list[tuple[Any, float]]:

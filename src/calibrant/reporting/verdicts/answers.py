@@ -5,22 +5,41 @@ Every task has the same skeleton of the first and the last (`sureness`, `advice`
 
 from __future__ import annotations
 
-import math
-
 from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
-from calibrant.reporting.contents import Bin, MapRow, Recalibration, State
-from calibrant.reporting.names import had_the_event, map_in_sentence, plural, remaining_error
+from calibrant.reporting.contents import Bin, MapRow, Recalibration
+from calibrant.reporting.names import had_the_event, listed, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
-from calibrant.reporting.verdicts.severity import UNRULED, changed, flagged_groups, limit, unruled
-from calibrant.reporting.verdicts.truth_table import Row, ends, opposed_directions
+from calibrant.reporting.verdicts.severity import changed, flagged_groups, limit, small
+from calibrant.reporting.verdicts.truth_table import NAMED, Row, ends, opposed_directions
 from calibrant.results.estimate import Value, printable
 
 #: Fewer highest scores than this are not reported.
 #: Test: tests/reporting/verdicts/test_answers.py::test_what_it_means_without_a_threshold_speaks_of_the_highest_scores.
 FEW_TOP = 10
 
+#: More rows are not asked for.
+#: Test: tests/reporting/verdicts/test_answers.py::test_rows_that_nobody_collects_are_not_asked_for.
+MOST_ROWS = 1_000_000
+
+#: A share of the loss that is not worth a map.
+#: Test: tests/reporting/verdicts/test_answers.py::test_little_to_gain.
+LITTLE = 0.005
+
 NOTHING = "Nothing needs to be done for calibration."
+
+#: What decided a test, by the name of its component.
+DECIDED = {
+    "level": "the level, observed : expected",
+    "slope": "the slope",
+    "shape": "the shape of the errors",
+    "bias": "the bias",
+    "spread": "the spread",
+    "skewness": "the skewness",
+    "tails": "the tails",
+    "spread by width": "the spread of wide against narrow forecasts",
+    "bias by width": "the bias of wide against narrow forecasts",
+}
 
 
 def sureness(evidence: Shared, *own: str) -> str:
@@ -36,7 +55,9 @@ def advice(evidence: Shared, row: Row, *, own: str = "", too_few: str = "", sett
         return to_be_judged(evidence)
     if too_few:
         return too_few
-    return settled if row.state == "not significant" else recommendation(evidence, row.state)
+    if row.state != "not significant":
+        return recommendation(evidence, row)
+    return f"More {plural(evidence.words.row)} would tell." if evidence.looks and settled == NOTHING else settled
 
 
 def too_few_for_a_map(evidence: Shared, row: Row) -> str:
@@ -59,7 +80,7 @@ def strength(evidence: Shared) -> str:
     said, change = evidence_in_words(evidence.test), changed(evidence.over_time)
     flagged = flagged_groups(evidence.groups)
     if evidence.test.rejects or (change is None and not flagged):
-        return said
+        return f"{said} {_looks(evidence)}".strip()
     if change is not None:
         p = p_words(change.p_value, CHANGE_DRAWS)
         found = f"{_strength(change.p_value)} evidence of a change: {p}, adjusted for the search over all times."
@@ -67,6 +88,19 @@ def strength(evidence: Shared) -> str:
         least = min(row.p_value for row in flagged)
         found = f"{_strength(least)} evidence in groups: {p_words(least)}, adjusted for their number."
     return f"{found} Over all {count(evidence.n)} {plural(evidence.words.row)}: {said[0].lower()}{said[1:]}"
+
+
+def _looks(evidence: Shared) -> str:
+    """Large numbers that exclude their ideal where nothing is significant."""
+    names = [one.name for one in evidence.looks]
+    if not names or evidence.test is None:
+        return ""
+    p = evidence.test.p_value if evidence.test.adjusted is None else evidence.test.adjusted
+    several = "each is one" if len(names) > 1 else "it is one"
+    return (
+        f"{listed(names)} alone would differ beyond chance, but {several} of several looks, which together are not "
+        f"significant ({p_words(p, evidence.test.draws)})."
+    )
 
 
 def size_of_error(evidence: Probabilities, what: str = "calibration error") -> str:
@@ -85,14 +119,17 @@ def evidence_in_words(test: VerdictTest) -> str:
     """How strong the evidence is, and where it comes from."""
     p = test.p_value
     strong = _strength(p if test.rejects else 1.0)
+    decided = ""
+    if test.rejects and test.decided is not None:
+        decided = f" What decided: {DECIDED.get(test.decided.name, test.decided.name)}."
     if test.draws is None:
-        return f"{strong} evidence: {test.name}, {test.in_words}."
+        return f"{strong} evidence: {test.name}, {test.in_words}.{decided}"
     as_much = round(p * (test.draws + 1)) - 1
     if as_much <= 0:
         how = f"none of {count(test.draws)} simulated calibrated models deviated as much"
     else:
         how = f"{count(as_much)} of {count(test.draws)} simulated calibrated models deviated as much or more"
-    return f"{strong} evidence: {how} ({test.in_words})."
+    return f"{strong} evidence: {how} ({test.in_words}).{decided}"
 
 
 def _strength(p: float) -> str:
@@ -182,7 +219,9 @@ def what_to_do(evidence: Probabilities, row: Row) -> str:
             "Check which column holds the scores and which outcome they predict, and make the report again. A "
             "recalibration map would only hide the mistake."
         )
-    settled = _more_rows(evidence) if unruled(evidence) else NOTHING
+    elif evidence.uninformative and row.state != "cannot be judged" and row.rule == "BI":
+        own = "Check how outcomes were joined to predictions. No recalibration map can add information."
+    settled = NOTHING if small(evidence) else _more_rows(evidence)
     return advice(evidence, row, own=own, too_few=_too_few(evidence, row), settled=settled)
 
 
@@ -205,17 +244,21 @@ def to_be_judged(evidence: Shared) -> str:
     return f"Give more {rows} that do not depend on each other{one} so that calibration can be tested."
 
 
-def recommendation(evidence: Shared, state: State) -> str:
+def recommendation(evidence: Shared, row: Row) -> str:
     """What the compared maps say; a change over time and groups that one map cannot serve come first."""
     made = evidence.recalibration
-    said = _since_the_change(evidence, made) or (best_map(made) if made is not None and made.maps else "")
-    if said and state == "small":
+    only_groups = not evidence.rejects and changed(evidence.over_time) is None
+    said = _since_the_change(evidence, made)
+    if not said and made is not None and made.maps and not only_groups:
+        said = best_map(made, small=row.state == "small")
+    if said and row.state == "small":
         said = f"Usually nothing needs to be done. {said}"
-    told = f"{said} {_direction_of_groups(evidence)}".strip()
+    groups = _flagged_only(evidence) if only_groups else _direction_of_groups(evidence)
+    told = f"{said} {groups}".strip()
     return told or f"Recalibrate on more {plural(evidence.words.row)}: on these no map could be fitted and judged."
 
 
-def best_map(made: Recalibration) -> str:
+def best_map(made: Recalibration, *, small: bool = False) -> str:
     """What the best map gains, and the error that remains."""
     best = made.maps[0]
     gain = best.gain
@@ -223,6 +266,8 @@ def best_map(made: Recalibration) -> str:
         return ""
     if all(one.effect == "makes it worse" for one in made.maps):
         return f"Do not recalibrate: every map tried makes {made.loss} worse on rows it was not fitted on."
+    if gain.low <= 0 and (small or gain.high < LITTLE):
+        return f"There is little to gain: no map lowers {made.loss} by more than {bound(gain.high)} %."
     if gain.low <= 0:
         return (
             f"Recalibration may not help: the change in {made.loss} lies between {_signed_gain(gain.low)} and "
@@ -274,6 +319,18 @@ def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:
     return f"Refit {name} on {rows} since {period}: {told}."
 
 
+def _flagged_only(evidence: Shared) -> str:
+    """Advice where groups are wrong and the whole is not: which ones to look at."""
+    flagged = sorted(flagged_groups(evidence.groups), key=lambda row: row.p_value)
+    if not flagged:
+        return ""
+    names = [printable(row.name) for row in flagged[:NAMED]]
+    more = f" and {len(flagged) - NAMED} more" if len(flagged) > NAMED else ""
+    them = "it" if len(flagged) == 1 else "each of them"
+    who = f"{', '.join(names)}{more}" if more else listed(names)
+    return f"Look at {who}: fit a map for {them} separately, or give the model the group. One map for all cannot help."
+
+
 def _direction_of_groups(evidence: Shared) -> str:
     """A group that one map for all rows cannot repair."""
     flagged = flagged_groups(evidence.groups)
@@ -285,13 +342,17 @@ def _direction_of_groups(evidence: Shared) -> str:
 
 
 def _more_rows(evidence: Probabilities) -> str:
-    """How many rows would settle what these cannot: the upper end falls with the root of their number."""
-    error = evidence.error
-    if error is None or error.high is None or not error.high > 0 or not evidence.rarer > 0:
-        return "Collect more rows."
-    wanted = limit(evidence, UNRULED)
-    needed = evidence.n * (error.high / wanted) ** 2
-    if not math.isfinite(needed) or needed <= evidence.n:
-        return "Collect more rows."
-    rows = f"{approximate(needed)} {plural(evidence.words.row)}"
-    return f"Collect about {rows} to rule out an error of {bound(wanted)} points."
+    """How many rows would settle what these cannot, in four of five samples of a calibrated model."""
+    rows = plural(evidence.words.row)
+    if evidence.needed is None or evidence.needed <= evidence.n:
+        return f"Collect more {rows}."
+    wanted = bound(limit(evidence.rarer, evidence.tolerance))
+    if evidence.needed > MOST_ROWS:
+        return (
+            f"More than {count(MOST_ROWS)} {rows} would be needed to rule out an error of {wanted} points. Give a "
+            "tolerance, if a larger error does no harm."
+        )
+    return (
+        f"Collect about {approximate(evidence.needed)} {rows} in all: if the model is calibrated, they rule out an "
+        f"error of {wanted} points with a chance of 80 %."
+    )

@@ -7,8 +7,16 @@ from calibrant.reporting.names import had_the_event, listed, plural
 from calibrant.reporting.rounding import bound, count, fixed, negated, points, rate, rates, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
-from calibrant.reporting.verdicts.severity import of_probabilities, small, unruled
-from calibrant.reporting.verdicts.truth_table import Row, TruthTable, ends, exception, only_parts, rows_in_words
+from calibrant.reporting.verdicts.severity import of_probabilities, small
+from calibrant.reporting.verdicts.truth_table import (
+    Row,
+    TruthTable,
+    ends,
+    exception,
+    interval_at,
+    only_parts,
+    rows_in_words,
+)
 from calibrant.results.estimate import Value
 
 #: Fewer events, other outcomes or rows than these are too few to judge.
@@ -22,10 +30,10 @@ def one_outcome(e: Probabilities) -> Row | None:
         return None
     expected, limits = count(e.expected), e.observed
     if e.events <= 0:
-        most = "" if limits is None or limits.high is None else _bound_of_rate(limits.high, "most")
+        most = "" if limits is None or limits.high is None else _bound_of_rate(limits.high, "most", e.levels[0])
         sentence = f"No {e.words.event} was observed among {rows_in_words(e)}, where {expected} were predicted{most}."
     else:
-        least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least")
+        least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least", e.levels[0])
         sentence = (
             f"Every one of {rows_in_words(e)} {had_the_event(e.words.event)}, where {expected} "
             f"{plural(e.words.event, kind='event')} were predicted{least}."
@@ -35,8 +43,8 @@ def one_outcome(e: Probabilities) -> Row | None:
     return Row("B1", "not calibrated", "too high" if e.events <= 0 else "too low", sentence, "problem")
 
 
-def _bound_of_rate(end: float, which: str) -> str:
-    return f"; the true frequency is at {which} {rate(end)} (95 % bound)"
+def _bound_of_rate(end: float, which: str, level: float) -> str:
+    return f"; the true frequency is at {which} {rate(end)} ({100 * level:.6g} % bound)"
 
 
 def too_few(e: Probabilities) -> Row | None:
@@ -82,8 +90,8 @@ def one_score(e: Probabilities) -> Row | None:
     found = rates(e.observed or Value(e.base_rate))
     sentence = (
         f"Every {e.words.row} has the same predicted probability, {score(e.only_score)}; the observed frequency is "
-        f"{found.value} %{ends(found, unit=' %')}. {plural(e.words.row).capitalize()} cannot be told apart, so only "
-        "the total can be checked."
+        f"{found.value} %{ends(found, before=interval_at(e.levels[0]), unit=' %')}. "
+        f"{plural(e.words.row).capitalize()} cannot be told apart, so only the total can be checked."
     )
     state: State = "not calibrated" if e.rejects else "not significant"
     return Row("B3", state, level(e) if e.rejects else None, sentence)
@@ -103,7 +111,7 @@ def not_significant(e: Probabilities) -> Row | None:
     most = e.most
     if most is None:
         return Row("B5", "not significant", None, f"{start} (n = {count(e.n)}).")
-    if not unruled(e):
+    if small(e):
         within = "" if e.tolerance is None else f", within your tolerance of {_points(e.tolerance)}"
         sentence = f"{start} (n = {count(e.n)}); {its} is at most {bound(most)} points{within}."
         return Row("B5", "not significant", None, sentence)
@@ -120,7 +128,7 @@ def backwards(e: Probabilities) -> Row | None:
 def backwards_in_words(e: Probabilities) -> str:
     """That scores, or confidences, run backwards, with the slope and the likely cause."""
     found = ratio(e.slope or Value(0.0))
-    interval = f", 95 % interval {found.ends}" if found.ends else ""
+    interval = f", {interval_at(e.levels[1])}{found.ends}" if found.ends else ""
     if e.confidence:
         start = "confidence runs backwards: predictions of higher confidence are less often right"
         cause = "Are the columns in the order of the classes?"
@@ -130,8 +138,18 @@ def backwards_in_words(e: Probabilities) -> str:
     return f"The {start} (slope {found.value}{interval}). {cause}"
 
 
+def uninformative(e: Probabilities) -> Row | None:
+    """Higher scores do not go with more events (BI)."""
+    if not e.uninformative or small(e):
+        return None
+    found, events = ratio(e.slope or Value(0.0)), plural(e.words.event, kind="event")
+    start = f"The scores carry no information that a rising map could use: higher ones do not go with more {events}"
+    interval = f", {interval_at(e.levels[1])}{found.ends}" if found.ends else ""
+    return Row("BI", "not calibrated", "uninformative", f"{start} (slope {found.value}{interval}).")
+
+
 def small_error(e: Probabilities) -> Row | None:
-    """Significant, but surely below 2 % of the base rate or the tolerance (B7)."""
+    """Significant, but surely below 5 % of the base rate or the tolerance (B7)."""
     if not small(e) or e.error is None:
         return None
     found = points(e.error)
@@ -158,7 +176,7 @@ def _rare(e: Probabilities) -> Row | None:
     size = ratio(found)
     sentence = (
         f"Predicted {named}probabilities are {level(e)}: {count(observed)} {what} occurred where {count(expected)} "
-        f"were predicted, a ratio of {size.value} (95 % interval {size.ends})."
+        f"were predicted, a ratio of {size.value}{ends(size, before=interval_at(e.levels[0]))}."
     )
     return Row("B8", "not calibrated", level(e), sentence)
 
@@ -181,8 +199,9 @@ def _level_and_slope(e: Probabilities) -> Row | None:
     if gap is None or side is None or e.error is None or abs(gap.value) < e.error.value / 2:
         return None
     size = points(gap if side == "too high" else negated(gap))
-    sentence = f"Predicted probabilities are {side} by {size.value} points on average (95 % interval {size.ends})"
-    if e.slope is None or not e.slope.excludes(1.0):
+    interval = ends(size, before=interval_at(e.levels[0]))
+    sentence = f"Predicted probabilities are {side} by {size.value} points on average{interval}"
+    if e.slope is None or not e.tilted:
         return Row("B11", "not calibrated", side, f"{sentence}.")
     found = ratio(e.slope)
     return Row("B10", "not calibrated", side, f"{sentence}, and {_tilt(e)} (slope {found.value}, {found.ends}).")
@@ -230,8 +249,8 @@ def _range(one: Bin) -> str:
 
 
 def _tilt(e: Probabilities) -> Direction | None:
-    """Too extreme or too moderate, where the interval of the slope excludes 1."""
-    if e.slope is None or not e.slope.excludes(1.0):
+    """Too extreme or too moderate, where the interval of the slope excludes 1 and the error is that of the slope."""
+    if e.slope is None or not e.tilted:
         return None
     return "too extreme" if e.slope.value < 1 else "too moderate"
 
@@ -277,6 +296,7 @@ BINARY = TruthTable[Probabilities](
         only_groups_or_times,
         not_significant,
         backwards,
+        uninformative,
         small_error,
         _rare,
         uncertain_size,

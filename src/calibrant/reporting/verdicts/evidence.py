@@ -11,17 +11,18 @@ from calibrant.reporting.contents import (
     Classes,
     GroupRow,
     Groups,
+    Number,
     OverTime,
     Recalibration,
     Section,
     Threshold,
 )
 from calibrant.reporting.rounding import p_words
-from calibrant.results.estimate import Value
+from calibrant.results.estimate import Component, Value
 
-#: Significance level of all tests of a report together; and of a secondary test of forecasts by itself.
-#: Test: tests/reporting/verdicts/test_severity.py::test_secondary_tests_of_forecasts_have_a_fifth_of_the_weight.
-ALPHA, SECONDARY = 0.05, 0.01
+#: Significance level of all tests of a report together.
+#: Test: tests/reporting/verdicts/test_severity.py::test_calibrated_models_are_accused_in_one_of_twenty_reports.
+ALPHA = 0.05
 #: A row that makes up this share of the mean squared standardised error is named.
 #: Test: tests/reporting/verdicts/test_forecasts.py::test_one_row_is_named_from_a_fifth_of_the_error_on.
 DOMINANT = 0.2
@@ -34,7 +35,8 @@ FEWEST_ROWS, FEWEST_EVENTS = 100, 20
 class VerdictTest:
     """The test of the verdict: its name for readers, its p-value, and the simulated samples behind it, if any.
 
-    `adjusted` is the p-value after adjustment for all `tests` of the report, where there are several.
+    `adjusted` is the p-value after adjustment for all `tests` of the report, where there are several. `components` are
+    the statements that the test combines, and `decided` the one that its p-value rests on.
     """
 
     name: str
@@ -42,6 +44,12 @@ class VerdictTest:
     draws: int | None = None
     adjusted: float | None = None
     tests: int = 1
+    components: tuple[Component, ...] = ()
+    decided: Component | None = None
+
+    def clear(self, name: str) -> Component | None:
+        """A component that rejects by itself, within its own share of the level."""
+        return next((one for one in self.components if one.name == name and one.p_value <= one.share * ALPHA), None)
 
     @property
     def rejects(self) -> bool:
@@ -82,7 +90,8 @@ class Shared:
 
     `untested` is a clause that says why there is no `test`; `cells` is the number of cells of a table, None for rows;
     `effective_n` is the effective sample size (Kish) of weighted rows; `figures` are the sections beside groups, time
-    and recalibration; `adjusted` are the p-values of all tests of the report (see `severity.judged_together`).
+    and recalibration; `adjusted` are the p-values of all tests of the report (see `severity.judged_together`);
+    `numbers` are the large numbers of the page.
     """
 
     n: int
@@ -98,11 +107,17 @@ class Shared:
     effective_n: float | None = None
     clusters: int | None = None
     adjusted: Mapping[str, float] = field(default_factory=dict)
+    numbers: tuple[Number, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to judge."""
         return self.n == 0
+
+    @property
+    def looks(self) -> tuple[Number, ...]:
+        """Large numbers that exclude their ideal where the test of all of them together does not reject."""
+        return () if self.rejects else tuple(one for one in self.numbers if one.off)
 
     @property
     def rejects(self) -> bool:
@@ -128,7 +143,8 @@ class Probabilities(Shared):
     (L1) with the interval of the true error; `intercept` is calibration in the large. `distinct` scores are None where
     a table does not tell, and `largest_gap` is known only where they are few. `top` holds the rows above the 95th
     percentile of the scores. Below `undetected` the test would usually not reject. `certain` is the share of rows
-    predicted exactly 0 or 1; of these, `impossible_events` were predicted 0 and came out 1.
+    predicted exactly 0 or 1; of these, `impossible_events` were predicted 0 and came out 1. `levels` are the
+    confidences of the intervals of ratio and slope; `needed` rows would rule out what these cannot.
     """
 
     events: float = 0.0
@@ -151,6 +167,8 @@ class Probabilities(Shared):
     impossible_others: float = 0.0
     bin_counts: BinCounts | None = None
     confidence: bool = False
+    levels: tuple[float, float] = (0.95, 0.95)
+    needed: int | None = None
 
     @property
     def base_rate(self) -> float:
@@ -171,6 +189,24 @@ class Probabilities(Shared):
     def backwards(self) -> bool:
         """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
         return self.rejects and self.slope is not None and self.slope.high is not None and self.slope.high < 0
+
+    @property
+    def uninformative(self) -> bool:
+        """Whether higher scores do not go with more events: the interval of the slope includes 0 and no 1/2."""
+        low, high = (None, None) if self.slope is None else (self.slope.low, self.slope.high)
+        return self.rejects and low is not None and high is not None and low <= 0 <= high < 0.5
+
+    @property
+    def tilted(self) -> bool:
+        """Whether a map of two parameters, on rows it was not fitted on, moves predictions by half of the error.
+
+        Only then is the error that of the slope; a wave, for example, leaves its error as it was.
+        """
+        if self.slope is None or not self.slope.excludes(1.0) or self.error is None or self.recalibration is None:
+            return False
+        moved = [one.moved for one in self.recalibration.maps if one.name.startswith("Platt")]
+        helps = [one.gain.low or 0.0 for one in self.recalibration.maps if one.name.startswith("Platt")]
+        return bool(moved and moved[0] is not None and helps[0] > 0 and moved[0] >= self.error.value / 2)
 
     @property
     def mean_error(self) -> Value | None:
@@ -223,23 +259,20 @@ class ProbabilityVectors(Shared):
 
 @dataclass(frozen=True)
 class Forecasts(Shared):
-    """Predicted distributions of a number. `test` is of the spread, or of F(y) where there is no standard deviation.
+    """Predicted distributions of a number. `test` is of all that they claim; of a table of spreads, of these alone.
 
-    `ratio` is the root mean squared standardised error, which `test` is of if `by_spread`; `bias` the mean of
+    `ratio` is the root mean squared standardised error; `bias` the mean of
     (y - mean) / std, positive where forecasts are too low; `ence_null` the range of a calibrated forecaster;
     `coverage` the share of outcomes in the central interval of nominal coverage `level`; `variation` the coefficient of
     variation of the predicted spreads; `zero_spread` the rows with a spread of 0 and an error above 0. One row makes up
-    `largest_share` of the mean squared standardised error.
+    `largest_share` of the mean squared standardised error. `warning` is a clause on neighbours that depend on each
+    other.
     """
 
     ratio: Value | None = None
-    by_spread: bool = True
     bias: Value | None = None
-    bias_p: float | None = None
     ence: float | None = None
     ence_null: tuple[float, float] | None = None
-    spread_p: float | None = None
-    shape_p: float | None = None
     coverage: Value | None = None
     level: float = 0.9
     variation: float | None = None
@@ -249,21 +282,12 @@ class Forecasts(Shared):
     largest_row: int | None = None
     largest_error: float | None = None
     largest_spread: float | None = None
+    warning: str = ""
 
     @property
     def dominated(self) -> bool:
         """Whether one row makes up so much of the mean squared standardised error that it decides the means."""
         return self.largest_share is not None and self.largest_share >= DOMINANT and self.n >= 2 / DOMINANT
-
-    @property
-    def secondary(self) -> dict[str, float | None]:
-        """P-values of what is tested beside the test of the verdict."""
-        return {"bias": self.bias_p, "single rows": self.spread_p, "shape": self.shape_p}
-
-    def also_rejected(self, name: str) -> bool:
-        """Whether a secondary test rejects: at 1 %, or after adjustment for all tests of the report."""
-        p = self.secondary[name]
-        return p is not None and (self.adjusted[name] < ALPHA if name in self.adjusted else p < SECONDARY)
 
 
 @dataclass(frozen=True)

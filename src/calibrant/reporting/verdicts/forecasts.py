@@ -1,25 +1,26 @@
-"""The verdict on predicted distributions: is the predicted spread the size of the errors?"""
+"""The verdict on predicted distributions: the component of their test that decided, with the number that shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
+from calibrant.inference.forecast_tests import component_in_words
 from calibrant.reporting.contents import Direction, Severity, State
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, fixed, negated, p_words, percent, rates, ratio, rounded
+from calibrant.reporting.rounding import count, fixed, negated, percent, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
 from calibrant.reporting.verdicts.severity import RATIOS, flagged_groups, outside
 from calibrant.reporting.verdicts.truth_table import Row, TruthTable, ends, exception, only_parts, rows_in_words
-from calibrant.results.estimate import Value
+from calibrant.results.estimate import Component, Value
 
 #: Fewer forecasts are too few to judge.
 #: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
 FEW = 30
-#: A bias of fewer predicted standard deviations is not reported; one that is surely larger than this is a problem.
+#: A bias that is surely larger than this, in predicted standard deviations, is a problem.
 #: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
-BIAS, LARGE_BIAS = 0.1, 0.2
+LARGE_BIAS = 0.2
 #: A ratio whose whole interval lies within is small.
 #: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
 NEAR_ONE = (0.98, 1.02)
@@ -39,58 +40,119 @@ def _too_few(e: Forecasts) -> Row | None:
     return Row("R7", "too few", None, sentence, "caution")
 
 
+def decided(e: Forecasts) -> Component | None:
+    """What the test rests on; of a table of spreads, the ratio is all that is tested."""
+    if e.test is None or not e.test.rejects:
+        return None
+    if e.test.decided is not None or e.test.components or e.ratio is None:
+        return e.test.decided
+    return Component("spread", e.test.p_value, 1.0, -1 if e.ratio.value > 1 else 1)
+
+
 def _spread(e: Forecasts) -> Row | None:
-    """The predicted spread is too narrow (R1) or too wide (R2)."""
-    size = e.ratio
-    if not e.rejects or not e.by_spread or size is None:
+    """The predicted spread is too narrow (R1) or too wide (R2), by the ratio or the coverage that shows it."""
+    found = decided(e)
+    if found is None or found.name != "spread":
         return None
-    found, narrow = ratio(size), size.value > 1
-    word, only = ("narrow", "") if narrow else ("wide", "only ")
-    times = f"{only}{found.value} times the predicted standard deviation"
-    sentence = f"Predicted spread is too {word}: errors are {times}{ends(found)}."
-    small = size.low is not None and size.high is not None and size.low > NEAR_ONE[0] and size.high < NEAR_ONE[1]
-    severity: Severity = "problem" if outside(size, RATIOS) else "note" if small else "caution"
-    if any(outside(row.ratio, RATIOS) for row in flagged_groups(e.groups)):
-        severity = "problem"
-    state: State = "small" if severity == "note" else "not calibrated"
-    if state == "small":
-        sentence = f"Statistically significant but small: {sentence[0].lower()}{sentence[1:]}"
-    return Row("R1" if narrow else "R2", state, "too narrow" if narrow else "too wide", sentence, severity)
+    narrow = found.direction < 0
+    word = "too narrow" if narrow else "too wide"
+    rule, direction = "R1" if narrow else "R2", _narrow_or_wide(narrow=narrow)
+    size, held = e.ratio, e.coverage
+    if size is not None and size.excludes(1.0) and (size.value > 1) == narrow:
+        text = ratio(size)
+        times = f"{'' if narrow else 'only '}{text.value} times the predicted standard deviation"
+        sentence = f"Predicted spread is {word}: errors are {times}{ends(text)}."
+        small = size.low is not None and size.high is not None and size.low > NEAR_ONE[0] and size.high < NEAR_ONE[1]
+        severity: Severity = "problem" if outside(size, RATIOS) else "note" if small else "caution"
+        if any(outside(row.ratio, RATIOS) for row in flagged_groups(e.groups)):
+            severity = "problem"
+        state: State = "small" if severity == "note" else "not calibrated"
+        start = f"Statistically significant but small: {sentence[0].lower()}{sentence[1:]}"
+        return Row(rule, state, direction, start if state == "small" else sentence, severity)
+    if held is not None and (held.value < e.level) == narrow and held.excludes(e.level):
+        inside = rates(held, e.level)
+        start = f"Predicted intervals are {word}: {inside.value} % of outcomes lie inside the central"
+        sentence = f"{start} {100 * e.level:.4g} % intervals{ends(inside, unit=' %')}."
+        return Row(rule, "not calibrated", direction, sentence, _far(e))
+    return Row(rule, "not calibrated", direction, f"Predicted distributions are {word} ({_p(e)}).", "caution")
 
 
-def _single_rows(e: Forecasts) -> Row | None:
-    """Right on average, but not for single rows (R3)."""
-    beyond = e.ence is not None and e.ence_null is not None and e.ence > e.ence_null[1]
-    if e.rejects or not beyond or not e.also_rejected("single rows"):
+def _narrow_or_wide(*, narrow: bool) -> Direction:
+    return "too narrow" if narrow else "too wide"
+
+
+def _shifted(e: Forecasts) -> Row | None:
+    """Forecasts are too low or too high (R4)."""
+    found = decided(e)
+    if found is None or found.name != "bias":
         return None
-    error, (low, high) = e.ence or 0.0, e.ence_null or (0.0, 0.0)
-    calibrated = percent(Value((low + high) / 2, low, high))
+    low, size = found.direction < 0, e.bias
+    start = f"Forecasts are {component_in_words(found)}"
+    if size is None or not size.excludes(0.0) or (size.value > 0) != low or e.dominated:
+        return Row("R4", "not calibrated", "shifted", f"{start} ({_p(e)}).", "caution")
+    text = rounded(size if low else negated(size), least=2, apart=0.0)
+    large = all(end is not None and abs(end) > LARGE_BIAS for end in (size.low, size.high))
+    sentence = f"{start} by {text.value} predicted standard deviations{ends(text)}."
+    return Row("R4", "not calibrated", "shifted", sentence, "problem" if large else "caution")
+
+
+def _by_width(e: Forecasts) -> Row | None:
+    """Right on average, but not for wide and narrow forecasts alike (R3)."""
+    found = decided(e)
+    if found is None or found.name not in ("spread by width", "bias by width"):
+        return None
+    start = f"{_sentence(found)} ({_p(e)})"
+    error, null = e.ence, e.ence_null
+    if found.name == "bias by width" or error is None or null is None or error <= null[1]:
+        return Row("R3", "not calibrated", "mixed", f"{start}.", "caution")
+    calibrated = percent(Value((null[0] + null[1]) / 2, *null))
     sentence = (
-        f"The spread is right on average but not for single {plural(e.words.row)}: {fixed(100 * error, 0)} % mean "
-        f"relative error, where a calibrated forecaster would show {calibrated.ends} %."
+        f"{start}: {fixed(100 * error, 0)} % mean relative error of the spread, where a calibrated forecaster would "
+        f"show {calibrated.ends} %."
     )
-    return Row("R3", "not calibrated", "mixed", sentence, "problem" if error > 2 * high else "caution")
+    return Row("R3", "not calibrated", "mixed", sentence, "problem" if error > 2 * null[1] else "caution")
 
 
-def _coverage(e: Forecasts) -> Row | None:
-    """F(y) is not uniform: coverage says how, where it is off beyond chance (R5)."""
-    if not e.rejects and not e.also_rejected("shape"):
+def _shape(e: Forecasts) -> Row | None:
+    """Skewness, tails or another shape (R5)."""
+    if not e.rejects:
         return None
-    found = e.coverage
-    nominal = f"{100 * e.level:.4g}"
-    if found is None or not found.excludes(e.level):
-        p = e.shape_p if e.by_spread else (None if e.test is None else e.test.p_value)
-        told = "" if p is None else f" ({p_words(p)})"
-        sentence = f"Outcomes do not fall evenly over their predicted distributions{told}"
-        more = "" if found is None else f", though {rates(found).value} % lie inside the central {nominal} % intervals"
-        return Row("R5", "not calibrated", "mixed", f"{sentence}{more}.", "caution")
-    often = found.value < e.level
-    inside = rates(found)
-    start = f"Outcomes fall outside the central {nominal} % interval {'too often' if often else 'too rarely'}"
-    sentence = f"{start}: {inside.value} % are inside (95 % interval {inside.ends} %)."
-    far = outside(found, (e.level - COVERAGE, e.level + COVERAGE))
-    direction: Direction = "too narrow" if often else "too wide"
-    return Row("R5", "not calibrated", direction, sentence, "problem" if far else "caution")
+    found, held = decided(e), e.coverage
+    start = f"Outcomes do not fall evenly over their predicted distributions ({_p(e)})"
+    if found is not None and found.direction:
+        start = f"{_sentence(found)} ({_p(e)})"
+    if held is None:
+        return Row("R5", "not calibrated", "mixed", f"{start}.", "caution")
+    inside = rates(held, e.level)
+    but = ":" if held.excludes(e.level) else ", though"
+    sentence = f"{start}{but} {inside.value} % lie inside the central {100 * e.level:.4g} % intervals"
+    return Row("R5", "not calibrated", "mixed", f"{sentence}{ends(inside, unit=' %')}.", _far(e))
+
+
+def _sentence(found: Component) -> str:
+    """A component in words, with a subject and a verb."""
+    words = component_in_words(found)
+    for subject in ("wide forecasts", "tails"):
+        if words.startswith(subject):
+            return f"{subject.capitalize()} are{words.removeprefix(subject)}"
+    return f"Predicted distributions are {words}"
+
+
+def _probably(rule: Callable[[Forecasts], Row | None], e: Forecasts) -> Row | None:
+    """The row, if it fits; less sure where neighbouring rows depend on each other, which the test does not know."""
+    row = rule(e)
+    if row is None or not e.warning:
+        return row
+    return row._replace(sentence=f"Probably, {row.sentence[0].lower()}{row.sentence[1:]}", severity="caution")
+
+
+def _far(e: Forecasts) -> Severity:
+    """A problem where coverage is surely off by more than two points."""
+    return "problem" if outside(e.coverage, (e.level - COVERAGE, e.level + COVERAGE)) else "caution"
+
+
+def _p(e: Forecasts) -> str:
+    return "" if e.test is None else e.test.in_words
 
 
 def _only_groups_or_times(e: Forecasts) -> Row | None:
@@ -101,49 +163,26 @@ def _only_groups_or_times(e: Forecasts) -> Row | None:
 
 def _not_significant(e: Forecasts) -> Row:
     """Nothing was found (R6)."""
-    start = f"No significant miscalibration detected (n = {count(e.n)})"
-    if e.ratio is not None and e.by_spread:
+    start, wide = f"No significant miscalibration detected (n = {count(e.n)})", bool(e.looks)
+    if e.ratio is not None and e.ratio.low is not None and e.ratio.high is not None:
         found = ratio(e.ratio)
-        within = (
-            e.ratio.low is not None
-            and e.ratio.high is not None
-            and e.ratio.low >= RATIOS[0]
-            and e.ratio.high <= RATIOS[1]
-        )
+        within = e.ratio.low >= RATIOS[0] and e.ratio.high <= RATIOS[1]
         sentence = f"{start}: errors are {found.value} times the predicted standard deviation{ends(found)}."
-        return Row("R6", "not significant", None, sentence, "note" if within else "caution")
+        return Row("R6", "not significant", None, sentence, "note" if within and not wide else "caution")
     if e.coverage is not None:
-        inside = rates(e.coverage)
+        inside = rates(e.coverage, e.level)
         lie = f"{inside.value} % of outcomes lie inside the central {100 * e.level:.4g} % intervals"
-        wide = e.coverage.low is not None and e.coverage.low < e.level - 0.1
+        wide = wide or (e.coverage.low is not None and e.coverage.low < e.level - 0.1)
         sentence = f"{start}: {lie}{ends(inside, unit=' %')}."
         return Row("R6", "not significant", None, sentence, "caution" if wide else "note")
     return Row("R6", "not significant", None, f"{start}.", "caution")
 
 
-def biased(e: Forecasts) -> bool:
-    """Whether forecasts are shifted, beyond chance and by enough to speak of."""
-    return e.bias is not None and e.also_rejected("bias") and abs(e.bias.value) > BIAS
-
-
-def _with_bias(rule: Callable[[Forecasts], Row | None], e: Forecasts) -> Row | None:
-    """The row, if it fits, with what is said of a shift of the forecasts (R4)."""
-    row = rule(e)
-    if row is None or not biased(e) or e.bias is None:
-        return row
-    low = e.bias.value > 0
-    found = rounded(e.bias if low else negated(e.bias), least=2, apart=0.0)
-    told = f"Forecasts are {'low' if low else 'high'} by {found.value} predicted standard deviations ({found.ends})."
-    large = all(end is not None and abs(end) > LARGE_BIAS for end in (e.bias.low, e.bias.high))
-    if row.state == "not significant":
-        return Row("R4", "not calibrated", "shifted", told, "problem" if large else "caution")
-    severity: Severity | None = "problem" if large else "caution" if row.severity == "note" else row.severity
-    return Row(row.rule, "not calibrated", row.direction, f"{told} {row.sentence}", severity)
-
-
 def _second(e: Forecasts, row: Row) -> str:
-    """A change over time or a group against the whole; and rows without a spread of their own."""
-    said = [] if row.rule in ("RG", "RC") else [exception(e, row.direction)]
+    """What else is clear, a change over time or a group against the whole; and rows without a spread of their own."""
+    said = [] if row.rule in ("RG", "RC") else [_also(e), exception(e, row.direction)]
+    if e.warning:
+        said.append(f"{e.warning[0].upper()}{e.warning[1:]}.")
     if e.variation is not None and e.variation < 1e-9:
         said.append(f"All {plural(e.words.row)} have the same predicted spread, so single ones cannot be told apart.")
     if e.zero_spread:
@@ -156,13 +195,22 @@ def _second(e: Forecasts, row: Row) -> str:
     return " ".join(part for part in said if part)
 
 
+def _also(e: Forecasts) -> str:
+    """Another component that rejects by itself: bias beside spread, or spread beside bias."""
+    first = decided(e)
+    if first is None or e.test is None or first.name not in ("bias", "spread"):
+        return ""
+    other = e.test.clear("spread" if first.name == "bias" else "bias")
+    return "" if other is None else f"They are also {component_in_words(other)}."
+
+
 def _how_sure(e: Forecasts) -> str:
     """Strength of the evidence, and the bias of the means."""
     said = [answers.strength(e)]
-    if e.dominated and not biased(e):
+    if e.dominated:
         row = "" if e.largest_row is None else f", row {e.largest_row}"
         said.append(f"The mean standardised error is not shown, because one row decides it{row}.")
-    elif e.bias is not None and (e.test is None or not biased(e)):
+    elif e.bias is not None and not e.bias.excludes(0.0):
         found = rounded(e.bias, least=2, apart=0.0)
         said.append(f"The mean standardised error is {found.value} ({found.ends}).")
     return answers.sureness(e, *said)
@@ -172,23 +220,24 @@ def _what_it_means(e: Forecasts, row: Row) -> str:
     """What the central intervals hold."""
     if e.coverage is None:
         return ""
-    found = rates(e.coverage)
+    found = rates(e.coverage, e.level)
     held = f"{found.value} %{ends(found, before='', unit=' %')}"
     return f"Intervals meant to hold {100 * e.level:.4g} % of outcomes hold {held}."
 
 
 def _what_to_do(e: Forecasts, row: Row) -> str:
-    own = ""
-    if row.state == "cannot be judged" and e.outputs > 1 and e.clusters is None:
-        own = f"Report on each of the {e.outputs} outputs by itself (data.outputs)."
-    return answers.advice(e, row, own=own, too_few=answers.too_few_for_a_map(e, row))
+    said = answers.advice(e, row, too_few=answers.too_few_for_a_map(e, row))
+    if not e.warning or not row.judged:
+        return said
+    return f"Give the dependence of rows first (group=), and make the report again. {said}"
 
 
 FORECASTS = TruthTable[Forecasts](
     untested=(_too_few,),
-    tested=tuple(
-        partial(_with_bias, rule)
-        for rule in (_spread, _single_rows, _coverage, _only_groups_or_times, _not_significant)
+    tested=(
+        *(partial(_probably, rule) for rule in (_spread, _shifted, _by_width, _shape)),
+        _only_groups_or_times,
+        _not_significant,
     ),
     severity=lambda e: "caution",
     how_sure=_how_sure,

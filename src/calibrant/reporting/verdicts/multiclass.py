@@ -22,13 +22,14 @@ from calibrant.reporting.verdicts.binary import (
     where_the_error_sits,
 )
 from calibrant.reporting.verdicts.evidence import Probabilities, ProbabilityVectors
-from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
+from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, small
 from calibrant.reporting.verdicts.truth_table import (
     Row,
     TruthTable,
     change_in_words,
     ends,
     flagged_in_words,
+    interval_at,
     rows_in_words,
 )
 from calibrant.results.estimate import printable
@@ -41,7 +42,7 @@ def _one_outcome(e: Probabilities) -> Row | None:
     right, limits, limit = e.events > 0, e.observed, ""
     if limits is not None and limits.low is not None and limits.high is not None:
         end = f"least {rate(limits.low)}" if right else f"most {rate(limits.high)}"
-        limit = f"; the true accuracy is at {end} (95 % bound)"
+        limit = f"; the true accuracy is at {end} ({100 * e.levels[0]:.6g} % bound)"
     start = f"{'Every' if right else 'No'} prediction for {rows_in_words(e)} was right"
     sentence = f"{start}, where {count(e.expected)} were expected to be{limit}."
     if not e.rejects:
@@ -65,7 +66,8 @@ def _over_or_under(e: Probabilities, right: str) -> Row | None:
     size = points(gap if over else negated(gap))
     sentence = (
         f"{'Over' if over else 'Under'}-confident: {right}, while the mean confidence is {'' if over else 'only '}"
-        f"{rate(e.predicted)}, a gap of {size.value} percentage points (95 % interval {size.ends})."
+        f"{rate(e.predicted)}, a gap of {size.value} percentage points"
+        f"{ends(size, before=interval_at(e.levels[0]))}."
     )
     return Row("L1" if over else "L2", "not calibrated", "over-confident" if over else "under-confident", sentence)
 
@@ -230,7 +232,7 @@ def _severity(e: ProbabilityVectors) -> Severity:
         return "caution"
     parts = bool(flagged_groups(e.groups)) or changed(e.over_time) is not None
     if e.test is not None and not e.test.rejects and not parts:
-        return "caution" if unruled(e.top) else "note"
+        return "note" if small(e.top) and not e.looks else "caution"
     if any(row.flagged and outside(row.ratio, RATIOS) for row in e.class_rows):
         return "problem"
     if e.rejects and not e.top.rejects:
@@ -253,7 +255,7 @@ def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
         own = "Pass predicted probabilities, for example predict_proba(...), not decisions."
     elif e.top is not None and e.top.backwards and row.state != "cannot be judged" and not few:
         own = "Check that the columns are in the order of the classes, and make the report again."
-    settled = "Collect more rows." if e.top is not None and unruled(e.top) else answers.NOTHING
+    settled = "Collect more rows." if e.top is not None and not small(e.top) else answers.NOTHING
     return answers.advice(e, row, own=own, too_few=few, settled=settled)
 
 

@@ -15,18 +15,16 @@ from calibrant.reporting.contents import Change, GroupRow, Groups, OverTime, Sev
 from calibrant.reporting.sections.groups import enough_events
 from calibrant.reporting.verdicts.evidence import (
     ALPHA,
-    SECONDARY,
-    Forecasts,
     Probabilities,
     Shared,
     VerdictTest,
 )
 from calibrant.results.estimate import Value
 
-#: Shares of the rarer outcome's frequency: an error of at least this is a problem, below this small, and where nothing
-#: is significant, up to this is little.
+#: The one limit, as a share of the rarer outcome's frequency: an error that is surely above is a problem, one that is
+#: surely below is small, significant or not, and one that may lie on either side calls for more rows.
 #: Test: tests/reporting/verdicts/test_severity.py::test_severity.
-PROBLEM, SMALL, UNRULED = 0.05, 0.02, 0.10
+LIMIT = 0.05
 #: Observed : expected, and slopes, whose whole interval lies outside are problems.
 #: Test: tests/reporting/verdicts/test_severity.py::test_severity.
 RATIOS, SLOPES = (0.90, 1.11), (0.85, 1.18)
@@ -35,7 +33,7 @@ RATIOS, SLOPES = (0.90, 1.11), (0.85, 1.18)
 def of_probabilities(evidence: Probabilities) -> Severity:
     """Severity of the calibration error of all rows, its groups and periods."""
     if not significant(evidence):
-        return "note" if not unruled(evidence) else "caution"
+        return "note" if small(evidence) and not evidence.looks else "caution"
     if small(evidence) and not _decision_wrong(evidence.threshold) and not _parts_wrong(evidence):
         return "note"
     return "problem" if _problem(evidence) else "caution"
@@ -46,19 +44,14 @@ def significant(evidence: Probabilities) -> bool:
     return evidence.rejects or bool(flagged_groups(evidence.groups)) or changed(evidence.over_time) is not None
 
 
-def limit(evidence: Probabilities, share: float) -> float:
+def limit(rarer: float, tolerance: float | None) -> float:
     """An error that counts: a share of the rarer outcome's frequency, or the user's tolerance."""
-    return share * evidence.rarer if evidence.tolerance is None else evidence.tolerance
+    return LIMIT * rarer if tolerance is None else tolerance
 
 
 def small(evidence: Probabilities) -> bool:
-    """Whether the error is surely below 2 % of the base rate, or within the tolerance."""
-    return evidence.most is not None and evidence.most < limit(evidence, SMALL)
-
-
-def unruled(evidence: Probabilities) -> bool:
-    """Whether an error of 10 % of the base rate (or above the tolerance) cannot be ruled out."""
-    return evidence.most is None or evidence.most >= limit(evidence, UNRULED)
+    """Whether the error is surely below the limit, or within the tolerance."""
+    return evidence.most is not None and evidence.most < limit(evidence.rarer, evidence.tolerance)
 
 
 def flagged_groups(groups: tuple[Groups, ...]) -> tuple[GroupRow, ...]:
@@ -89,14 +82,14 @@ def group_severity(row: GroupRow, tolerance: float | None = None) -> Severity:
     low = row.error.low
     if low is not None and row.observed is not None and row.n > 0:
         rarer = min(row.observed, row.n - row.observed) / row.n
-        return "problem" if low > 0 and low >= (PROBLEM * rarer if tolerance is None else tolerance) else "caution"
+        return "problem" if low > 0 and low >= limit(rarer, tolerance) else "caution"
     return "caution"
 
 
 def _problem(evidence: Probabilities) -> bool:
     low = None if evidence.error is None else evidence.error.low
     return (
-        (low is not None and low > 0 and low >= limit(evidence, PROBLEM))
+        (low is not None and low > 0 and low >= limit(evidence.rarer, evidence.tolerance))
         or outside(evidence.ratio, RATIOS)
         or outside(evidence.slope, SLOPES)
         or _decision_wrong(evidence.threshold)
@@ -135,9 +128,8 @@ def judged_together(evidence: Evidence) -> Evidence:
 
     .. math:: \tilde p_f = \max_{g \le f} \; p_g \frac{\sum_{h \ge g} w_h}{w_g}.
 
-    All weights are 1, but those of the secondary tests of forecasts (bias, spread of single rows, shape) 0.2. Groups
-    are multiplied by the factor of their column. What is shown of the test of all rows and of the change is their own
-    p-value; whether they reject is decided by the adjusted one.
+    All weights are 1. Groups are multiplied by the factor of their column. What is shown of the test of all rows and of
+    the change is their own p-value; whether they reject is decided by the adjusted one.
 
     References
     ----------
@@ -165,8 +157,6 @@ def _families(e: Shared) -> dict[str, tuple[float, float]]:
         found[_name(grouping, k)] = (min(tested, default=None), 1.0)
     change = None if e.over_time is None else e.over_time.change
     found[_CHANGE] = (None if change is None else change.p_value, 1.0)
-    if isinstance(e, Forecasts):
-        found |= {name: (p, SECONDARY / ALPHA) for name, p in e.secondary.items()}
     return {name: (p, weight) for name, (p, weight) in found.items() if p is not None and not isnan(p)}
 
 
@@ -201,7 +191,8 @@ def _over_time(section: OverTime | None, adjusted: Mapping[str, float], tests: i
     """The change by its adjusted p-value; periods, which no verdict rests on, by Bonferroni's rule."""
     if section is None:
         return None
-    periods = tuple(replace(one, flagged=one.flagged and tests * one.p_value < ALPHA) for one in section.periods)
+    adjusted_periods = (replace(one, p_value=min(tests * one.p_value, 1.0)) for one in section.periods)
+    periods = tuple(replace(one, flagged=one.flagged and one.p_value < ALPHA) for one in adjusted_periods)
     change = section.change
     if change is not None and _CHANGE in adjusted:
         change = replace(change, significant=adjusted[_CHANGE] < ALPHA)

@@ -120,6 +120,11 @@ def ends(found: Rounded, *, before: str = "95 % interval ", unit: str = "") -> s
     return f" ({before}{found.ends}{unit})" if found.ends else ""
 
 
+def interval_at(level: float) -> str:
+    """The name of an interval, with its confidence: "98.75 % interval "."""
+    return f"{100 * level:.6g} % interval "
+
+
 #: Groups that one sentence names.
 #: Test: tests/reporting/verdicts/test_truth_table.py::test_up_to_eight_groups_are_named_strongest_evidence_first.
 NAMED = 8

@@ -7,7 +7,7 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
-from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
+from calibrant.reporting.verdicts.severity import limit
 from calibrant.reporting.verdicts.truth_table import Row, TruthTable
 from calibrant.results.estimate import Value
 
@@ -73,18 +73,11 @@ def direction(e: Unlabeled) -> Direction:
 
 def severity(e: Unlabeled) -> Severity:
     """As for labelled rows, with the assumed share as base rate."""
-    rarer = min(e.prior, 1 - e.prior)
-    error = e.error or Value(1.0, 0.0, 1.0)
+    error, most = e.error or Value(1.0, 0.0, 1.0), limit(min(e.prior, 1 - e.prior), e.tolerance)
     low, high = error.low or 0.0, 1.0 if error.high is None else error.high
-
-    def limit(share: float) -> float:
-        return share * rarer if e.tolerance is None else e.tolerance
-
-    if not e.rejects:
-        return "note" if high < limit(UNRULED) else "caution"
-    if high < limit(SMALL):
+    if high < most and not e.looks:
         return "note"
-    return "problem" if low > 0 and low >= limit(PROBLEM) else "caution"
+    return "problem" if e.rejects and low > 0 and low >= most else "caution"
 
 
 def _second(e: Unlabeled, row: Row) -> str:
