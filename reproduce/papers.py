@@ -75,6 +75,7 @@ STUDIES = (
     "coverage",
     "decisions_coverage",
     "engine",
+    "forecast_tests",
     "groups_coverage",
     "monitoring",
     "multiclass_coverage",

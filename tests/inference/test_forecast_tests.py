@@ -10,7 +10,13 @@ import calibrant as cal
 from calibrant.inference import ForecastTest
 from calibrant.inference.forecast_tests import SHARES, component_in_words
 
-LEVELS = {1: [0.5], 3: [0.05, 0.5, 0.95], 5: [0.05, 0.25, 0.5, 0.75, 0.95]}
+LEVELS = {
+    1: [0.5],
+    3: [0.05, 0.5, 0.95],
+    5: [0.05, 0.25, 0.5, 0.75, 0.95],
+    31: [0.1, 0.2, 0.3],
+    69: [0.05, 0.1, 0.5],
+}
 
 
 def quantiles(rng, n, levels, factor=1.0, bias=0.0, **columns):
@@ -124,11 +130,11 @@ def test_shares_of_the_level():
     rng = np.random.default_rng(5)
     found = cal.calibration_test(gaussian(rng, 300))
     assert {part.name: part.share for part in found.components} == pytest.approx(SHARES)
-    assert [SHARES[name] for name in ("bias", "spread", "spread by width")] == [0.25, 0.25, 0.12]
+    assert [SHARES[name] for name in ("bias", "spread", "spread by width")] == [0.40, 0.25, 0.10]
     constant = cal.calibration_test(cal.Gaussian(rng.normal(size=300), np.zeros(300), np.ones(300)))
     assert {part.name for part in constant.components} == {"bias", "spread", "skewness", "tails", "shape"}
     assert sum(part.share for part in constant.components) == pytest.approx(1)
-    assert constant.components[0].share == pytest.approx(0.25 / 0.8)
+    assert constant.components[0].share == pytest.approx(0.4 / 0.85)
 
 
 def test_few_levels_have_fewer_components():
@@ -139,13 +145,15 @@ def test_few_levels_have_fewer_components():
     assert names[1] == ["bias", "shape"]
     assert names[3] == ["bias", "spread", "skewness", "shape", "spread by width", "bias by width"]
     assert names[5][:4] == ["bias", "spread", "skewness", "tails"]
+    part = ("skewness" in names[k] for k in (31, 69))  # 3.1 and 6.9 % of its variance are new
+    assert list(part) == [False, True]
 
 
 def test_the_p_value_is_the_rank_and_beyond_it_bonferroni():
     rng = np.random.default_rng(7)
     mild = cal.calibration_test(gaussian(rng, 200))
-    assert (mild.p_value * 2000) == pytest.approx(round(mild.p_value * 2000))
-    assert mild.draws == 1999
+    assert (mild.p_value * 4000) == pytest.approx(round(mild.p_value * 4000))
+    assert mild.draws == 3999
     strong = cal.calibration_test(gaussian(rng, 200, factor=3.0))
     assert strong.p_value == pytest.approx(strong.decided.p_value / strong.decided.share)
     assert strong.p_value < 1e-12
@@ -208,7 +216,7 @@ def clustered(rng, clusters, rows, rho, factor=1.0, kind="gaussian"):
 @pytest.mark.parametrize("kind", ["gaussian", "quantiles"])
 def test_dependent_rows_are_not_taken_as_independent(kind):
     rng = np.random.default_rng(12)
-    found = [cal.calibration_test(clustered(rng, 14, 15, 0.5, kind=kind), method=ForecastTest(399)) for _ in range(12)]
+    found = [cal.calibration_test(clustered(rng, 14, 15, 0.5, kind=kind), method=ForecastTest(799)) for _ in range(12)]
     assert np.mean([one.p_value <= 0.05 for one in found]) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 12)
     wrong = cal.calibration_test(clustered(rng, 60, 10, 0.5, factor=1.6, kind=kind))
     assert wrong.p_value < 0.05
@@ -253,10 +261,10 @@ def test_many_clusters_need_no_simulated_dependence(monkeypatch):
     before = forecast_tests._Dependent.simulated
     monkeypatch.setattr(forecast_tests._Dependent, "simulated", lambda self, *a: seen.append(a) or before(self, *a))
     rng = np.random.default_rng(16)
-    cal.calibration_test(clustered(rng, 150, 2, 0.5), method=ForecastTest(399))
+    cal.calibration_test(clustered(rng, 150, 2, 0.5), method=ForecastTest(799))
     assert seen
     seen.clear()
-    cal.calibration_test(clustered(rng, 250, 2, 0.5), method=ForecastTest(399))
+    cal.calibration_test(clustered(rng, 250, 2, 0.5), method=ForecastTest(799))
     assert not seen
 
 
@@ -268,7 +276,11 @@ def test_a_warning_names_neighbours_that_depend_on_each_other():
     assert "group=" in found.details["warning"]
     p = [cal.calibration_test(draws(rng, 60)).details for _ in range(40)]
     assert np.mean([one["order_p"] < 0.05 for one in p]) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
-    assert all(("warning" in one) == (one["order_p"] < 0.01) for one in p)
+    for seed, low, high in ((224, 0.005, 0.01), (145, 0.01, 0.02)):
+        z = np.random.default_rng(seed).normal(size=60)
+        details = cal.calibration_test(cal.Gaussian(z, np.zeros(60), np.ones(60))).details
+        assert low < details["order_p"] < high
+        assert ("warning" in details) == (high == 0.01)
     assert "order_p" not in cal.calibration_test(clustered(rng, 20, 5, 0.9)).details
 
 
@@ -304,3 +316,37 @@ def test_other_data_and_options_are_refused():
         cal.calibration_test([0, 1], [0.2, 0.8], method=ForecastTest())
     with pytest.raises(ValueError, match="draws"):
         ForecastTest(draws=0)
+
+
+def of_file(folder, name):
+    with np.load(folder / "regression" / f"{name}.npz") as file:
+        return {key: file[key] for key in file.files}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pal2022_diffusion_lr_cal", "too narrow"),
+        ("pal2022_diffusion_rf_cal", "tails too light"),
+        ("pal2022_diffusion_gpr_cal", "tails too light"),
+        ("qm9_E_isocal_test", "tails too light"),
+        ("ras2023_logp_150k_lsgcn", "too high"),
+        ("ras2023_logp_10k_a_lsnn", "tails too light"),
+        ("pal2022_diffusion_rf_uncal", "too wide"),
+    ],
+)
+def test_real_means_and_spreads(shared_data, name, words):
+    data = of_file(shared_data, name)
+    found = cal.calibration_test(cal.Gaussian(data["y"], data["mu"], data["sigma"]))
+    assert found.p_value < 0.01
+    assert component_in_words(found.decided) == words
+
+
+def test_real_quantiles_of_a_few_series_are_only_tested_as_independent_rows(shared_data):
+    data = of_file(shared_data, "covid19_eu_quantile")
+    columns = data["y"], data["levels"], data["quantiles"]
+    alone = cal.calibration_test(cal.Quantiles(*columns, sort=True))
+    assert alone.p_value < 1e-6
+    assert "warning" in alone.details
+    series = np.char.add(data["target"], data["location"])
+    assert np.isnan(cal.calibration_test(cal.Quantiles(*columns, sort=True, group=series)).p_value)

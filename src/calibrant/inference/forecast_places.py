@@ -95,7 +95,9 @@ _SIGN = np.array([-1.0, 1.0, -1.0, 1.0])
 def _cosine(z: Floats) -> Floats:
     from scipy.special import ndtr
 
-    return np.asarray(_SIGN * np.sqrt(2) * np.cos(np.pi * np.multiply.outer(ndtr(z), np.arange(1, 5))))
+    one = np.cos(np.pi * ndtr(z))
+    two = 2 * one * one - 1
+    return _SIGN * np.sqrt(2) * np.stack([one, two, one * (2 * two - 1), 2 * two * two - 1], axis=-1)
 
 
 def _cosine_integral(z: Floats) -> Floats:
@@ -299,7 +301,7 @@ def _at_counts(data: Distribution, bins: int) -> Placed:
     """Jumps at counts; other outcomes are quantiles at random levels, one in each cell of a grid of normal scores."""
     from scipy.special import ndtr
 
-    step = 0.1 if len(data) <= 5000 else 0.5  # of many rows, the errors of a coarse grid average out
+    step = 0.1 if len(data) <= 2000 else 0.5  # of many rows, the errors of a coarse grid average out
     levels = np.concatenate([[0.0], ndtr(np.arange(-4.05, 4.06, step)), [1.0]])
     chance = np.diff(levels)
     shift = generator(0, "levels of counts").random((len(chance), data.y_true.size))

@@ -29,19 +29,19 @@ from calibrant.inference.forecast_places import (
 from calibrant.inference.sample import row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, normal_draws
-from calibrant.numerics.rows import effective_n, weighted_rows
+from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
 from calibrant.results.estimate import Component, Significance
 
 #: The components, with their shares of the level; where some are absent, the others share theirs.
 #: Test: tests/inference/test_forecast_tests.py::test_shares_of_the_level.
 SHARES = {
-    "bias": 0.25,
+    "bias": 0.40,
     "spread": 0.25,
-    "skewness": 0.10,
-    "tails": 0.10,
-    "shape": 0.10,
-    "spread by width": 0.12,
-    "bias by width": 0.08,
+    "skewness": 0.07,
+    "tails": 0.07,
+    "shape": 0.06,
+    "spread by width": 0.10,
+    "bias by width": 0.05,
 }
 _NAMES = tuple(SHARES)
 _SHAPE = _NAMES.index("shape")
@@ -98,10 +98,10 @@ class ForecastTest:
     predicted widths (thirds below 100 rows).
 
     Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
-    bias and spread 0.25, spread by width 0.12, skewness, tails and shape 0.10, bias by width 0.08. The p-value is the
-    rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it is that
-    minimum itself (Bonferroni). Among the components that reject by themselves, the one of the strongest evidence
-    decided; it must also stand out against the variance of its own scores in the sample, or the shape decided.
+    bias 0.40, spread 0.25, spread by width 0.10, skewness and tails 0.07, shape 0.06, bias by width 0.05. The p-value
+    is the rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it
+    is that minimum itself (Bonferroni). Among the components that reject by themselves, the one of the strongest
+    evidence decided; it must also stand out against the variance of its own scores in the sample, or the shape decided.
 
     Equal draws share the mean score of their ranks, and counts that of their jump of F. Where outcomes equal quantiles,
     F(y) is not known: rows are divided over the possible cells as near to the expected counts as they go, which never
@@ -118,7 +118,7 @@ class ForecastTest:
     Parameters
     ----------
     draws : int
-        Number of simulated samples; of clusters half as many.
+        Number of simulated samples; of clusters a quarter of it.
     seed : int
 
     References
@@ -136,7 +136,7 @@ class ForecastTest:
     (True, 'spread', 'too narrow')
     """
 
-    draws: int = 1999
+    draws: int = 3999
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -256,12 +256,14 @@ class _Strata(NamedTuple):
 
 def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> _Combined:
     """The test of independent rows."""
-    width, places = _centred(width_code(found.width), weight), found.places
+    code, places = width_code(found.width), found.places
+    width, scores = _centred(code, weight), places.scores(HERMITE)
     if isinstance(places, Jumps):
-        sums, null = _of_jumps(places, width, weight, method)
+        counts, null = _of_jumps(places, width, weight, method)
     else:
-        sums, null = _of_counts(places, width, weight, method)
-    rows = places.scores(HERMITE) @ null.turn.T
+        counts, null = _of_counts(places, _strata(code, width, weight), weight, method)
+    sums = np.concatenate([weight @ scores, (weight * width) @ scores[:, :2], counts])
+    rows = scores @ null.turn.T
     by_width = _own_t((weight * width)[:, None] * rows[:, :2])
     against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf], by_width[::-1]])
     return _combined(_statistics(sums, null.covariance, null.turn), null, against)
@@ -281,25 +283,25 @@ def _own_t(rows: Floats) -> Floats:
     return np.abs(rows.sum(axis=0)) / np.maximum(spread, 1e-12)
 
 
-def _of_counts(places: Points | Cells, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
-    """Of cells that all rows share, for which counts are simulated; continuous distributions have fine ones."""
+def _of_counts(places: Points | Cells, strata: _Strata, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
+    """Counts less their means in cells that all rows share, and their law; continuous distributions have fine cells."""
+    from scipy.special import ndtr
+
     rows = effective_n(weight, len(weight))
     if isinstance(places, Points):
-        edges, cell_bin = _fine_cells(_bins(rows))
+        bins = _bins(rows)
+        edges, cell_bin = _fine_cells(bins)
+        own = np.bincount(np.minimum((ndtr(places.z) * bins).astype(np.intp), bins - 1), weight, minlength=bins)
     else:
         edges, cell_bin = places.edges, _joined(places.chance, rows, places.bins)
-    bins = np.eye(cell_bin[-1] + 1)[cell_bin]
-    expected = np.diff(edges) @ bins
-    if isinstance(places, Points):
-        from scipy.special import ndtr
-
-        own = bins[np.minimum(np.searchsorted(edges[1:-1], ndtr(places.z)), len(bins) - 1)]
-    else:
-        own = bins[places.inside] if places.inside.ndim == 1 else places.inside @ bins
-    scores = places.scores(HERMITE)
-    columns = np.concatenate([scores, width[:, None] * scores[:, :2], own - expected], axis=1)
+        if places.inside.ndim == 1:
+            inside = np.bincount(places.inside, weight, minlength=len(cell_bin))
+        else:
+            inside = weight @ places.inside
+        own = np.bincount(cell_bin, inside)
+    expected = np.bincount(cell_bin, np.diff(edges))
     cells = tuple(edges.tolist()), tuple(cell_bin.tolist())
-    return weight @ columns, _null_of_counts(_strata(width, weight), *cells, method.draws, method.seed)
+    return own - weight.sum() * expected, _null_of_counts(strata, *cells, method.draws, method.seed)
 
 
 def _fine_cells(bins: int) -> tuple[Floats, Places]:
@@ -325,17 +327,18 @@ def _joined(chance: Floats, rows: float, most: int | None) -> Places:
     return number
 
 
-def _strata(width: Floats, weight: Floats) -> _Strata:
-    """Rows by width and weight; more than eight weights are divided into eight classes with their root mean squares."""
-    values = np.unique(weight)
-    number = np.searchsorted(values, weight)
-    if len(values) > 8:
-        number = np.minimum(np.argsort(np.argsort(weight)) * 8 // len(weight), 7)
-    _, which = np.unique(np.stack([width, number], axis=1), axis=0, return_inverse=True)
-    which = which.reshape(-1)
+def _strata(code: Floats, width: Floats, weight: Floats) -> _Strata:
+    """Rows by width and weight; more than four weights are divided into four classes with their root mean squares."""
+    number = np.zeros(len(weight), np.intp)
+    if not all_alike(weight):
+        values, number = np.unique(weight, return_inverse=True)
+        number = number.reshape(-1) if len(values) <= 4 else np.argsort(np.argsort(weight)) * 4 // len(weight)
+    which = 4 * code.astype(np.intp) + number
     size = np.bincount(which)
-    root = np.sqrt(np.bincount(which, weight**2) / size)
-    return _Strata(tuple(size.tolist()), tuple((np.bincount(which, width) / size).tolist()), tuple(root.tolist()))
+    some = size > 0
+    columns = (np.bincount(which, column)[some] / size[some] for column in (width, weight**2))
+    at, square = columns
+    return _Strata(tuple(size[some].tolist()), tuple(at.tolist()), tuple(np.sqrt(square).tolist()))
 
 
 @lru_cache(maxsize=32)
@@ -370,13 +373,11 @@ def _fewer_cells(chance: Floats, scores: Floats, bins: Floats) -> tuple[Floats, 
 
 
 def _of_jumps(places: Jumps, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
-    """Of rows with jumps of their own, drawn row by row; of many rows the sums are normal."""
+    """The same of rows with jumps of their own, drawn row by row; of many rows the sums are normal."""
     rng = generator(method.seed, "jumps of forecasts")
-    expected = np.diff(places.edges)
-    observed = weight @ _jump_columns(places.own, places.edges, width)
-    covariance = np.zeros((len(observed), len(observed)))
-    many = len(weight) > 5000
-    simulated = np.zeros((method.draws, len(observed)))
+    observed = weight @ _jump_columns(places.own, places.edges, width)[:, 6:]
+    columns, many = len(observed) + 6, len(weight) > 2000
+    simulated, covariance = np.zeros((method.draws, columns)), np.zeros((columns, columns))
     bounds = np.cumsum(places.chance)[:-1]
     step = max(1, (1 << 16) // len(places.chance))
     for start in range(0, len(weight), step):
@@ -390,8 +391,7 @@ def _of_jumps(places: Jumps, width: Floats, weight: Floats, method: ForecastTest
             simulated += own[np.searchsorted(bounds, rng.random(method.draws))]
     if many:
         simulated = normal_draws(covariance, method.draws, rng)
-    observed[6:] -= weight.sum() * expected
-    return observed, _Null.of(simulated, covariance)
+    return observed - weight.sum() * np.diff(places.edges), _Null.of(simulated, covariance)
 
 
 def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
@@ -478,7 +478,7 @@ def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: Forecas
     effective = few.effective
     width = _centred(width_code(found.width), weight)
     dependent = _Dependent(found.places, width, weight, cluster, effective)
-    draws = (method.draws + 1) // 2 - 1
+    draws = max((method.draws + 1) // 4 - 1, 199)
     observed, references = dependent.statistics(dependent.sums), [dependent.flipped(draws, method.seed)]
     if effective <= _MANY_CLUSTERS:
         simulations = int(np.clip(2e6 // len(weight), 199, draws))
