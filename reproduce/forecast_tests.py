@@ -132,7 +132,10 @@ def others_reject(data: Any) -> tuple[bool, ...]:
         counts, chance = np.bincount((low * bins).astype(int), minlength=bins), np.full(bins, 1 / bins)
         u, square, i = np.clip(np.sort(low), 1e-15, 1 - 1e-15), float((data.z() ** 2).sum()), np.arange(1, n + 1)
         distance = -n - float(np.mean((2 * i - 1) * (np.log(u) + np.log1p(-u[::-1]))))
-        more: tuple[bool, ...] = (2 * min(stats.chi2.cdf(square, n), stats.chi2.sf(square, n)) <= 0.05, distance > 2.492)
+        more: tuple[bool, ...] = (
+            2 * min(stats.chi2.cdf(square, n), stats.chi2.sf(square, n)) <= 0.05,
+            distance > 2.492,
+        )
     else:
         edges = np.unique(np.concatenate([low, high]).round(12))
         counts, chance = np.bincount(np.searchsorted(edges, low.round(12)), minlength=len(edges) - 1), np.diff(edges)
