@@ -35,11 +35,12 @@ TASKS = {
     ),
     "Trees and foundation models": "CatBoost LightGBM TabICL TabPFN",
     "Forecasts with a spread": (
-        "CdfIsotonic Conformal coverage crps debiased_ence ence ence_curve ForecastCurve ForecastRecalibrator "
-        "ForecastTest group_coverage interval_curve interval_error interval_score LogScale mean_squared_z MeanSquaredZ "
-        "Moments nll PerGroup pinball pit_error pit_histogram PitInversion PitUniformity quantile_error scale_factor "
-        "sharpness spread_curve SpreadChiSquare SpreadInversion SpreadSpline std_dispersion StdScaling sweep_ence "
-        "uce VarianceHistogram VarianceIsotonic Wilson"
+        "CdfIsotonic Conformal coverage CoverageByGroup crps debiased_ence ence ence_curve "
+        "ExchangeableStretch ForecastCurve ForecastRecalibrator ForecastTest group_coverage GroupShift "
+        "interval_curve interval_error interval_score LogScale mean_squared_z MeanSquaredZ Moments nll "
+        "PerGroup pinball pit_error pit_histogram PitInversion PitUniformity quantile_error scale_factor "
+        "sharpness spread_curve SpreadChiSquare SpreadInversion SpreadSpline std_dispersion StdScaling "
+        "sweep_ence uce VarianceHistogram VarianceIsotonic Wilson"
     ),
     "Curves": "class_tables confidence_gaps ConfidenceGaps reliability_curve ReliabilityCurve",
     "Decisions": "DecisionCurve miscalibration_cost MiscalibrationCost net_benefit risk_coverage RiskCoverage",

@@ -7,10 +7,13 @@ from scipy import integrate, special, stats
 import calibrant as cal
 from calibrant.estimators.regression_common import (
     by_output,
+    cell_scores,
     central_interval,
     forecast,
     mean_of,
+    normal_scores,
     null_reference,
+    rank_scores,
     ratio_variance,
     root_mean_gap,
     spread_table,
@@ -122,3 +125,30 @@ def test_no_variance_leaves_no_gap():
     gap, sd = root_mean_gap(np.array([0.0]))
     assert gap[0] < 1e-7
     assert sd[0] < 1e-7
+
+
+def test_scores_of_cells_are_orthonormal_and_mean_what_they_say():
+    for edges in (np.linspace(0, 1, 7), np.array([0, 0.05, 0.25, 0.5, 0.9, 1])):
+        scores, share = cell_scores(edges), np.diff(edges)
+        np.testing.assert_allclose(share @ scores, 0, atol=1e-12)
+        np.testing.assert_allclose((scores * share[:, None]).T @ scores, np.eye(2), atol=1e-12)
+        assert (np.diff(scores[:, 0]) > 0).all()
+        assert scores[0, 1] > 0 < scores[-1, 1]
+
+
+def test_two_cells_have_no_score_of_the_spread():
+    assert cell_scores(np.array([0, 0.5, 1.0]))[:, 1].tolist() == [0, 0]
+    assert cell_scores(np.array([0, 0.3, 1.0]))[:, 1].tolist() == [0, 0]
+    assert cell_scores(np.array([0, 0.002, 0.9, 1.0]))[:, 1].any()
+
+
+def test_ranks_that_tie_share_their_scores():
+    data = cal.Samples([1.0, 1.0], [[0.0, 1.0, 1.0, 2.0], [0.0, 0.5, 1.5, 2.0]])
+    alone = cell_scores(np.arange(6) / 5)
+    np.testing.assert_allclose(rank_scores(data), [alone[1:4].mean(axis=0), alone[2]])
+
+
+def test_transforms_of_certain_forecasts_have_finite_scores():
+    data = cal.Gaussian([0.0, 100.0, -100.0], [0.0] * 3, [1.0] * 3)
+    assert normal_scores(data)[0] == 0
+    assert np.isfinite(normal_scores(data)).all()

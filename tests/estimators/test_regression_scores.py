@@ -12,11 +12,12 @@ from scipy.special import ndtri
 import calibrant as cal
 from calibrant.estimators import regression_scores as score_references
 from calibrant.estimators.regression_scores import (
+    EXCHANGED,
     crps_by_quadrature,
     crps_of_counts,
+    exchanged_ensembles,
     fair_crps,
     gaussian_crps,
-    leave_one_out_ensembles,
 )
 from calibrant.numerics.rows import Rows
 from tests.estimators.regression_peers import PEERS, peer_rows
@@ -205,24 +206,25 @@ def test_small_samples_are_simulated_until_there_are_ten_thousand_outcomes():
     assert sum(seen) >= score_references.SIMULATED
 
 
-def test_leaving_one_out_takes_a_draw_of_each_row_as_the_outcome():
+def test_outcomes_are_exchanged_with_draws_of_their_own_row():
     draws = np.arange(12.0).reshape(3, 4)
     data = cal.Samples([100.0, 200.0, 300.0], draws, weight=[1.0, 2.0, 3.0])
-    tasks = leave_one_out_ensembles(data)
-    assert len(tasks) == 4
-    for k, task in enumerate(tasks):
-        assert np.array_equal(task.y_true, draws[:, k])
-        assert np.array_equal(task.draws, np.delete(draws, k, axis=1))
+    tasks = list(exchanged_ensembles(data))
+    assert len(tasks) * 3 >= score_references.SIMULATED
+    assert len(list(exchanged_ensembles(cal.Samples(np.zeros(20_000), np.zeros((20_000, 2)))))) == 10
+    values = np.sort(np.column_stack([data.y_true, draws]), axis=1)
+    for task in tasks:
+        assert np.array_equal(np.sort(np.column_stack([task.y_true, task.draws]), axis=1), values)
         assert np.array_equal(task.weight, data.weight)
-    assert len(leave_one_out_ensembles(cal.Samples(np.zeros(2), np.zeros((2, 50))))) == 10
+    stayed = np.mean([task.y_true == data.y_true for task in tasks])
+    assert stayed == pytest.approx(1 / 5, abs=4 * np.sqrt(0.16 / 10_000))
 
 
-def test_two_draws_leave_no_ensemble():
-    data = cal.Samples([0.0], [[0.0, 1.0]])
-    assert leave_one_out_ensembles(data) == []
-    null = score_references.leave_one_out_reference(data, fair_crps)
-    assert np.isnan(null["mean"])
-    assert "at least three draws" in null["law"]
+def test_two_draws_have_a_reference():
+    rng = np.random.default_rng(0)
+    data = cal.Samples(rng.normal(size=4000), rng.normal(size=(4000, 2)))
+    null = score_references.exchanged_reference(data, fair_crps)
+    assert abs(fair_crps(data).mean() - null["mean"]) < 4 * null["sd"]
 
 
 def test_the_fair_crps_is_its_double_sum():
@@ -254,7 +256,7 @@ def test_scores_of_quantiles_have_a_reference_of_their_own():
     null = score_references.quantile_reference(cal.Quantiles(y, levels, values), np.array([0.1, 0.9]), width)
     assert null["mean"] == pytest.approx((values[:, 2] - values[:, 0]).mean())
     draws = cal.Samples(y, std[:, None] * rng.normal(size=(3000, 40)))
-    assert score_references.quantile_reference(draws, np.array([0.1, 0.9]), width)["law"] == "leave-one-out ensembles"
+    assert score_references.quantile_reference(draws, np.array([0.1, 0.9]), width)["law"] == EXCHANGED
 
 
 LEVELS = np.arange(1, 10) / 10

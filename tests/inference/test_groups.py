@@ -8,7 +8,8 @@ import pytest
 from scipy.special import ndtr
 
 import calibrant as cal
-from calibrant.inference.groups import balance, shrunk
+from calibrant.inference.groups import balance
+from calibrant.inference.multiplicity import shrunk
 
 
 def grouped(n=600):

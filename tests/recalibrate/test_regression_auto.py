@@ -238,3 +238,53 @@ def test_heavy_tails_lower_the_evidence():
         found.append((stretched - none) / plain)
     assert found[0] == pytest.approx(1, abs=0.25)
     assert found[1] < 0.6
+
+
+def ensemble(n, size, spread=1.0, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    width = rng.lognormal(0, 0.5, n)
+    return cal.Samples(width * rng.normal(size=n), (spread * width)[:, None] * rng.normal(size=(n, size)), **options)
+
+
+def test_the_loss_of_an_ensemble_is_students_log_score_and_best_without_a_change():
+    data = ensemble(4000, 5)
+    changes = changes_of(data)
+    for factor, shift in ((1.0, 0.0), (1.3, 0.2)):
+        spread = factor * data.draws.std(axis=1, ddof=1) * np.sqrt(1 + 1 / 5)
+        t = stats.t(4, data.mean + shift * data.draws.std(axis=1, ddof=1), spread)
+        change = np.tile([np.log(factor), shift], (4000, 1))
+        apart = changes.losses(change) + t.logpdf(data.y_true)
+        assert np.ptp(apart) < 1e-9
+    means = [changes.losses(np.tile([change, 0.0], (4000, 1))).mean() for change in (-0.1, 0.0, 0.1)]
+    assert means[1] == min(means)
+
+
+def test_ensembles_are_repaired_or_left_alone(tmp_path):
+    auto = rc.AutoForecast().fit(ensemble(2000, 5, 0.7))
+    assert [row["name"] for row in auto.results_] == ["no change", "ExchangeableStretch()"]
+    assert auto.loss_ == "Student log score"
+    assert auto.expected_gain().interval.low > 0
+    auto.save(tmp_path / "map.json")
+    fixed = rc.load(tmp_path / "map.json").transform(ensemble(5000, 5, 0.7, seed=1))
+    assert cal.scale_factor(fixed) == pytest.approx(1, abs=0.04)
+    same = rc.AutoForecast().fit(ensemble(2000, 5, seed=3)).transform(ensemble(50, 5))
+    assert same.draws == pytest.approx(ensemble(50, 5).draws, rel=0.02, abs=0.02)
+
+
+def test_draws_all_alike_cannot_be_recalibrated():
+    with pytest.raises(InvalidPredictions, match="all alike"):
+        rc.AutoForecast().fit(cal.Samples([1.0, 2.0, 3.0], [[0.0, 0.0], [1.0, 3.0], [0.0, 1.0]]))
+
+
+def test_weights_of_an_ensemble_are_the_formula_written_out():
+    changes = changes_of(ensemble(60, 6, 0.6))
+    none, some = changes.none, np.tile([0.4, 0.0], (60, 1))
+    losses = np.array([changes.losses(one).sum() for one in (none, some)])
+    best = (none, some)[int(losses.argmin())]
+    data = changes.task
+    t2 = ((data.y_true - data.mean) / data.std * np.exp(-best[:, 0])) ** 2
+    squares = 6 * t2 / (5 + t2)
+    dispersion = max(squares.var() / (2 * 5 / 8), 1.0)
+    assert changes.log_likelihoods([none, some]) == pytest.approx(-losses / dispersion)
+    assert changes.error_if_true(some) == pytest.approx(np.sqrt(60 * 0.16 * 2 * 5 / 8) / 60)
+    assert changes.bounded(np.tile([-9.0, 0.3], (60, 1)), 99)[0].tolist() == [pytest.approx(-0.5 * np.log(100)), 0.3]

@@ -115,10 +115,12 @@ def test_draws_are_stretched_about_their_mean():
     rng = np.random.default_rng(0)
     data = cal.Samples(2 * rng.normal(size=3000), rng.normal(size=(3000, 30)))
     assert cal.coverage(data, nominal=0.8) < 0.5
-    for criterion in ("nll", "crps"):
-        fixed = recalibrate.StdScaling(criterion=criterion).fit(data).transform(data)
-        assert fixed.mean == pytest.approx(data.mean)
-        assert cal.coverage(fixed, nominal=0.8) == pytest.approx(0.8, abs=0.04)
+    fixed = recalibrate.StdScaling().fit(data).transform(data)
+    assert fixed.mean == pytest.approx(data.mean)
+    assert cal.coverage(fixed, nominal=0.8) == pytest.approx(0.8, abs=0.04)
+    for criterion in ("crps", "mad"):
+        with pytest.raises(ValueError, match="not for ensembles"):
+            recalibrate.StdScaling(criterion=criterion).fit(data)
 
 
 def test_stretched_distributions_are_scipys_with_another_scale():

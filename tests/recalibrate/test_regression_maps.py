@@ -10,6 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant import recalibrate
+from calibrant.recalibrate.regression_maps import _skewed, stands_out
 from tests.recalibrate.worlds import spread_world
 
 MAPS = [
@@ -228,3 +229,80 @@ def test_distributions_of_counts_cannot_be_stretched():
     counts = cal.Distribution(rng.poisson(mean), stats.poisson(mean))
     with pytest.raises(TypeError, match="distribution of counts cannot be stretched"):
         recalibrate.StdScaling().fit(counts)
+
+
+def ensemble(n, size, spread=1.0, law="normal", seed=0, shift=0.0):
+    """An outcome and draws of the same law, which have `spread` times its width about 0."""
+    rng = np.random.default_rng(seed)
+    draw = {"normal": rng.normal, "skewed": lambda size: rng.exponential(size=size) - 1}[law]
+    width = rng.lognormal(0, 0.5, n)
+    return cal.Samples(width * (draw(size=n) + shift), (spread * width)[:, None] * draw(size=(n, size)))
+
+
+@pytest.mark.parametrize("size", [5, 20])
+def test_a_stretched_ensemble_is_exchangeable_with_fresh_outcomes(size, tmp_path):
+    fitted = recalibrate.ExchangeableStretch().fit(ensemble(4000, size, 0.7))
+    fitted.save(tmp_path / "map.json")
+    fixed = recalibrate.load(tmp_path / "map.json").transform(ensemble(4000, size, 0.7, seed=1))
+    ranks = (fixed.draws < fixed.y_true[:, None]).sum(axis=1)
+    assert stats.chisquare(np.bincount(ranks, minlength=size + 1)).pvalue > 0.001
+    assert fitted.outputs_[0]["stretch"] == pytest.approx(np.sqrt((1 / 0.49 + 1 / size) / (1 + 1 / size)), rel=0.06)
+    assert fitted.outputs_[0]["shift"] == 0
+
+
+@pytest.mark.parametrize("law", ["normal", "skewed"])
+def test_a_calibrated_ensemble_stays_nearly_as_it_is(law):
+    found = [
+        map.fit(ensemble(400, 5, law=law, seed=seed)).transform(ensemble(1, 5)).draws / ensemble(1, 5).draws
+        for seed in range(12)
+        for map in (recalibrate.ExchangeableStretch(shift=False), recalibrate.StdScaling())
+    ]
+    assert np.median(np.abs(np.array(found) - 1)) < 0.01
+    assert np.abs(np.array(found).mean() - 1) < 0.05
+
+
+def test_a_shift_of_draws_is_found_together_with_the_stretch():
+    fitted = recalibrate.ExchangeableStretch().fit(ensemble(6000, 8, 0.8, shift=0.5))
+    fixed = fitted.transform(ensemble(6000, 8, 0.8, shift=0.5, seed=1))
+    assert abs(fixed.z().mean()) < 4 / np.sqrt(6000)
+    assert cal.scale_factor(fixed) == pytest.approx(1, abs=0.03)
+    assert recalibrate.StdScaling().fit(ensemble(6000, 8, 0.8, shift=0.5)).transform(
+        ensemble(3, 8)
+    ).mean == pytest.approx(ensemble(3, 8).mean)
+
+
+def test_a_change_of_an_ensemble_must_stand_out():
+    assert stands_out(1.99) == 0
+    assert stands_out(np.sqrt(8)) == pytest.approx(0.75)
+    assert stands_out(10) == pytest.approx(1 - 0.04**2)
+    weak, strong = ensemble(300, 10, 0.97), ensemble(300, 10, 0.5)
+    assert recalibrate.ExchangeableStretch().fit(weak).outputs_[0]["stretch"] == 1
+    assert recalibrate.ExchangeableStretch().fit(strong).outputs_[0]["stretch"] > 1.7
+
+
+def test_skewed_draws_are_stretched_by_their_ranks():
+    def equation(data):
+        auto, moments, ranks = (
+            recalibrate.ExchangeableStretch(equation=name).fit(data).outputs_[0]["stretch"]
+            for name in ("auto", "moments", "ranks")
+        )
+        assert moments != ranks
+        return "ranks" if auto == ranks else "moments"
+
+    assert equation(ensemble(1500, 10, 0.7, law="skewed")) == "ranks"
+    assert equation(ensemble(1500, 10, 0.7)) == "moments"
+    rng = np.random.default_rng(0)
+    for shape, expected in ((25.0, True), (120.0, False)):
+        draw = rng.gamma(shape, size=(3000, 40))  # of skewness 2 / sqrt(shape)
+        assert _skewed(cal.Samples(draw[:, 0], draw)) == expected
+
+
+def test_what_cannot_be_stretched():
+    with pytest.raises(TypeError, match="for ensembles"):
+        recalibrate.ExchangeableStretch().fit(cal.Gaussian([1.0], [0.0], [1.0]))
+    with pytest.raises(ValueError, match="equation must be"):
+        recalibrate.ExchangeableStretch(equation="mean").fit(ensemble(20, 5))
+    with pytest.raises(cal.InvalidPredictions, match="must not be all alike"):
+        recalibrate.ExchangeableStretch().fit(cal.Samples([1.0, 2.0], [[0.0, 0.0], [1.0, 3.0]]))
+    with pytest.raises(ValueError, match="errors are zero"):
+        recalibrate.StdScaling().fit(cal.Samples([1.0, 2.0], [[0.0, 2.0], [1.0, 3.0]]))

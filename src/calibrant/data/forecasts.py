@@ -212,6 +212,9 @@ class Quantiles(Forecast):
 class Samples(Forecast):
     """Draws from the predicted distribution (an ensemble), and the observed values.
 
+    A calibrated ensemble is one whose draws and outcome are exchangeable. Spreads and errors are therefore those of
+    outcome and draws together (`pooled`): the standard deviation of a few draws alone is itself uncertain.
+
     >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
     <Samples, n=2>
     """
@@ -243,11 +246,30 @@ class Samples(Forecast):
         spread = self.draws.astype(np.float64, copy=False).var(axis=1, ddof=1)
         return np.sqrt(spread * (1 + 1 / self.draws.shape[1]))
 
+    def pooled(self) -> tuple[Floats, Floats]:
+        """The error y - M of each row and the standard deviation S, with M and S those of all m + 1 values.
+
+        If outcome and draws are exchangeable, each of the m + 1 values is the outcome with the same probability, so
+        that (y - M) / S has mean 0 and mean square 1 whatever the distribution and however few the draws.
+        """
+        size = self.draws.shape[1]
+        draws = self.draws.astype(np.float64, copy=False)
+        error = self.y_true.astype(np.float64, copy=False) - self.mean
+        with np.errstate(over="ignore"):  # of extreme units, which are refused where spreads are needed
+            spread = draws.var(axis=1) * size / (size + 1) + error**2 * size / (size + 1) ** 2
+        return error * size / (size + 1), np.sqrt(spread)
+
+    def z(self) -> Floats:
+        """The error in units of the standard deviation of outcome and draws together, at most sqrt(m) in size."""
+        error, spread = self.pooled()
+        return np.divide(error, spread, out=np.zeros(len(error)), where=spread > 0)
+
     def rows(self) -> Rows:
-        """As for `Gaussian`, with the mean and the inflated standard deviation of the draws."""
-        std = self.std
-        validation.require("draws", self.draws, std > 0, "must not be all alike in a row: their spread is zero")
-        return squared_rows(std, self.y_true - self.mean, self.weight, name="the spread of draws")
+        """As for `Gaussian`, with the mean and the standard deviation of outcome and draws together (see `pooled`)."""
+        error, spread = self.pooled()
+        rule = "must not be all alike in a row, and equal to y_true: their spread is zero"
+        validation.require("draws", self.draws, spread > 0, rule)
+        return squared_rows(spread, error, self.weight, name="the spread of draws")
 
     def pit(self) -> tuple[Floats, Floats]:
         """The rank of the outcome among the m draws, as an interval of width 1 / (m + 1), wider where it ties."""

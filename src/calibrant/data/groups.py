@@ -37,7 +37,7 @@ class MissingGroup(str):
 def group_names(
     values: ArrayLike, *, name: str = "by", length: int | None = None
 ) -> tuple[list[Any], NDArray[np.intp]]:
-    """The names of the groups, sorted, and the number of each row's group among them.
+    """The names of the groups, sorted (texts of numbers as numbers), and the number of each row's group among them.
 
     None, NaN, NaT, pandas' NA and masked entries are one group, the last, called "(missing)", or "((missing))" where a
     group of that name exists. Dates of NumPy are named by their text. Values of several types are told apart: 1 is
@@ -57,6 +57,53 @@ def group_names(
     index = np.full(len(labels), len(known), dtype=np.intp)
     index[~missing] = inverse
     return [*known, missing_name(known)], index
+
+
+def in_order(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], bool]:
+    """The distinct names of groups, numbers in their order and others in that of `group_names`, and each row's number.
+
+    The third says whether the groups are numbers, also numbers written as texts, so that their order has a meaning.
+
+    Examples
+    --------
+    >>> in_order(np.array(["10", "2", "10"]))
+    (array(['2', '10'], dtype='<U2'), array([1, 0, 1]), True)
+    """
+    names, index = np.unique(values, return_inverse=True)
+    if names.dtype.kind in "iuf":
+        return names, index.reshape(-1), True
+    number = _numbers(names.tolist())
+    if number is None:
+        return names, index.reshape(-1), False
+    order = np.argsort(number, kind="stable")
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    return names[order], place[index.reshape(-1)], True
+
+
+def are_numbers(names: list[Any]) -> bool:
+    """Whether all names of groups are numbers, or texts of numbers.
+
+    Examples
+    --------
+    >>> are_numbers(["1", "2.5"]), are_numbers([True, False]), are_numbers(["1", "all"])
+    (True, False, False)
+    """
+    return _numbers(names) is not None
+
+
+def _numbers(names: list[Any]) -> NDArray[np.float64] | None:
+    """The names as numbers, if all are, or are texts of finite numbers; none where there are other names."""
+    found = []
+    for name in names:
+        if isinstance(name, bool | bytes) or not isinstance(name, str | int | float):
+            return None
+        try:
+            found.append(float(name))
+        except (ValueError, OverflowError):
+            return None
+    number = np.array(found)
+    return number if len(number) and np.isfinite(number).all() else None
 
 
 def quantile_groups(
@@ -153,8 +200,8 @@ def _distinct(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
     if labels.dtype == object and _sortable(labels.tolist()):
         labels = np.array(labels.tolist())
     if labels.dtype != object:
-        names, inverse = np.unique(labels, return_inverse=True)
-        return names.tolist(), inverse.reshape(-1)
+        names, inverse, _ = in_order(labels)
+        return names.tolist(), inverse
     keys = [value if isinstance(value, Hashable) else repr(value) for value in labels]
     known: list[Any] = list(dict.fromkeys(keys))
     try:

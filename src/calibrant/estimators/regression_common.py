@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Column, Predictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
@@ -24,6 +25,10 @@ ForecastData = Forecast | BinTable | Column
 #: Half the width of a 95 % range in standard deviations.
 #: Derived: the normal quantile of 97.5 %.
 WIDE = 1.959963984540054
+
+#: Transforms nearer to 0 or 1 than this count as this near.
+#: Derived: the spacing of numbers next to 1 in double precision, 2.2e-16; beyond it there are no transforms below 1.
+MOST_CERTAIN = 2.2e-16
 
 
 def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) -> Forecast:
@@ -51,6 +56,14 @@ def table_or_forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike
 def spread_rows(data: Forecast, *, needed_by: str) -> Rows:
     """Spread, its square and the squared error of each row."""
     return with_std(data, needed_by=needed_by).rows()
+
+
+def moments(data: Forecast) -> Forecast:
+    """Ensembles as the means and standard deviations of their draws alone, other forecasts as they are."""
+    if not isinstance(data, Samples):
+        return data
+    validation.require("draws", data.draws, data.std > 0, "must not be all alike in a row: their spread is zero")
+    return Gaussian(data.y_true, data.mean, data.std, weight=data.weight)
 
 
 def with_std(data: Forecast, *, needed_by: str) -> Forecast:
@@ -167,3 +180,95 @@ def mean_root(variance: Floats) -> Floats:
         np.exp(gammaln(small + 0.5) - gammaln(small)) / np.sqrt(small),
         1 - 1 / (8 * shape) + 1 / (128 * shape**2) + 5 / (1024 * shape**3),  # the quotient would cancel out
     )
+
+
+def normal_scores(data: Forecast) -> Floats:
+    """Normal quantiles of the probability integral transforms, of the middle of those known up to an interval."""
+    from scipy.special import ndtri
+
+    low, high = data.pit()
+    return ndtri(np.clip((low + high) / 2, MOST_CERTAIN, 1 - MOST_CERTAIN))
+
+
+def stretch_factor(data: Samples) -> float:
+    r"""The factor c by which draws must be stretched about their mean for outcome and draws to look exchangeable.
+
+    .. math:: \overline{D_c^2} = 1, \qquad D_c^2 = \frac{m\,t^2}{m - 1 + t^2}, \quad
+              t^2 = \frac{m}{m+1}\,\frac{(y - \bar x)^2}{c^2 s^2}
+
+    :math:`D_c` is the error of the outcome from the mean of all m + 1 values in units of their standard deviation,
+    after stretching; its mean square is 1 for exchangeable values of any distribution, and falls with c. The solution
+    also maximises the likelihood of t under Student's distribution with m - 1 degrees of freedom.
+    """
+    from scipy.optimize import brentq
+
+    size, squares = data.draws.shape[1], squared_t(data)
+    moving, stuck = np.isfinite(squares), mean_of(np.isinf(squares), data.weight) * size
+    if stuck >= 1:
+        fail(
+            f"draws are all alike in {int(np.isinf(squares).sum()):,} of {len(data):,} rows whose y_true differs from "
+            "them, so that no stretch of the draws is enough."
+        )
+    weight = data.weight[moving] if data.weight is not None else None
+    share, known = mean_of(moving, data.weight), squares[moving]
+
+    def excess(logarithm: float) -> float:
+        return share * mean_of(pooled_squares(known * np.exp(-2 * logarithm), size), weight) + stuck - 1
+
+    if not known.any() or share * mean_of(known > 0, weight) * size + stuck <= 1:
+        return 0.0  # the outcome is the mean of the draws in so many rows that any spread is too large
+    middle = 0.5 * float(np.log(np.median(known[known > 0])))
+    low, high = middle - 1, middle + 1
+    while excess(low) < 0:
+        low -= 2
+    while excess(high) > 0:
+        high += 2
+    return float(np.exp(brentq(excess, low, high, xtol=1e-12)))
+
+
+def squared_t(data: Samples) -> Floats:
+    """The squared error of the mean of the draws over its variance if the outcome is one more draw."""
+    size = data.draws.shape[1]
+    squares = (data.y_true.astype(np.float64, copy=False) - data.mean) ** 2 * (size / (size + 1))
+    variance = data.draws.astype(np.float64, copy=False).var(axis=1, ddof=1)
+    found = np.where(squares > 0, np.inf, 0.0)
+    np.divide(squares, variance, out=found, where=variance > 0)
+    return found
+
+
+def pooled_squares(squares: Floats, size: int) -> Floats:
+    """Squared errors in units of the variance of outcome and draws together, from `squared_t` of `size` draws."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(size / ((size - 1) / squares + 1))  # infinite squares are size, zeros 0
+
+
+def cell_scores(edges: Floats) -> Floats:
+    r"""Scores of bias and spread of cells of the unit interval, (cells, 2): orthonormal under their probabilities.
+
+    The means over each cell of :math:`z` and :math:`(z^2 - 1)/\sqrt 2`, z being the normal quantile of the level, the
+    second less its projection on the first. A column is zero where there are too few cells to tell it.
+    """
+    from scipy.special import ndtri
+
+    share = np.diff(edges)
+    z = ndtri(edges[1:-1])
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    ends = np.zeros((len(edges), 2))
+    ends[1:-1] = np.column_stack([-density, -z * density / np.sqrt(2)])
+    scores = np.diff(ends, axis=0) / share[:, None]
+    for column in range(2):
+        one = scores[:, column]
+        one = one - (share @ (one * scores[:, 0])) * scores[:, 0] if column else one
+        size = float(share @ one**2)
+        scores[:, column] = one / np.sqrt(size) if size > 1e-12 else 0.0
+    return scores
+
+
+def rank_scores(data: Samples) -> Floats:
+    """Scores of bias and spread of the rank of the outcome among the draws; values that tie share their mean score."""
+    size = data.draws.shape[1]
+    running = np.zeros((size + 2, 2))
+    np.cumsum(cell_scores(np.arange(size + 2) / (size + 1)), axis=0, out=running[1:])
+    y = data.y_true[:, None]
+    first, last = (data.draws < y).sum(axis=1), (data.draws <= y).sum(axis=1)
+    return (running[last + 1] - running[first]) / (last + 1 - first)[:, None]

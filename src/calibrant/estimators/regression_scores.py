@@ -7,7 +7,7 @@ simulated from the predicted distributions otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Unpack
 
@@ -24,6 +24,7 @@ from calibrant.estimators.regression_common import (
     central_interval,
     forecast,
     mean_of,
+    moments,
     null_reference,
     spread_rows,
     squared_error_kurtosis,
@@ -136,7 +137,7 @@ def crps(data: ForecastData = None, mean: Column = None, std: Column = None, **c
     if isinstance(task, Gaussian):
         null, method = gaussian_reference(task, unit_score, 1 / np.sqrt(np.pi)), "mean"
     elif isinstance(task, Samples):
-        null, method = leave_one_out_reference(task, fair_crps), "fair"
+        null, method = exchanged_reference(task, fair_crps), "fair"
     else:
         null = simulated_reference(task, crps_of(task))
         exact = isinstance(task, Distribution) and task.discrete
@@ -251,7 +252,7 @@ def sharpness(
     <Sharpness 3.536, n=2, root mean variance>
     """
     task = forecast(data, mean, std)
-    rows = spread_rows(task, needed_by="sharpness")
+    rows = spread_rows(moments(task), needed_by="sharpness")
     error = np.sqrt(mean_of(rows.observed, rows.weight))
     kurtosis = squared_error_kurtosis(rows.observed, rows.weight)
     sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(rows.weight, len(rows.key)))
@@ -339,7 +340,7 @@ def _minus_log(density: Callable[[Floats], Floats], shape: tuple[int, ...], y: F
 
 
 #: In words how the reference of an ensemble was found.
-LEAVE_ONE_OUT = "leave-one-out ensembles"
+EXCHANGED = "outcome exchanged with the draws"
 #: Number of outcomes to simulate, at least.
 #: Derived: the mean of 10,000 is known to 1 % of the standard deviation of one.
 SIMULATED = 10_000
@@ -366,26 +367,24 @@ def simulated_reference(task: Forecast, score: Callable[[Floats], Floats]) -> di
     return _of_scores(scores, task, "simulated outcomes")
 
 
-def leave_one_out_reference(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
-    """Leave-one-out reference of a score of ensembles; see `leave_one_out_ensembles`."""
-    ensembles = leave_one_out_ensembles(task)
-    if not ensembles:
-        return null_reference(np.nan, np.nan, "none: leaving one out needs at least three draws")
-    return _of_scores(np.stack([score(one) for one in ensembles]), task, LEAVE_ONE_OUT)
+def exchanged_reference(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
+    """Reference of a score of ensembles; see `exchanged_ensembles`."""
+    return _of_scores(np.stack([score(one) for one in exchanged_ensembles(task)]), task, EXCHANGED)
 
 
-def leave_one_out_ensembles(task: Samples, *, most: int = 10) -> list[Samples]:
-    """Tasks of a perfect forecaster: one draw of each row is the outcome, the others are the ensemble.
+def exchanged_ensembles(task: Samples) -> Iterator[Samples]:
+    """Tasks of a perfect forecaster: in each row the outcome changes places with one of all m + 1 values at random.
 
-    Up to `most` draws are left out, each from all rows at once; none where fewer than two would be left.
+    Outcome and draws of a calibrated ensemble are exchangeable, so that these tasks have the distribution of `task`,
+    with as many draws.
     """
-    size = task.draws.shape[1]
-    if size < 3:
-        return []
-    columns = np.unique(np.linspace(0, size - 1, min(size, most)).astype(int))
-    return [
-        Samples(task.draws[:, column], np.delete(task.draws, column, axis=1), weight=task.weight) for column in columns
-    ]
+    rng = generator(0, "outcomes exchanged with draws")
+    values = np.column_stack([task.y_true, task.draws]).astype(np.float64, copy=False)
+    rows, size = np.arange(len(task)), values.shape[1]
+    for _ in range(max(10, -(-SIMULATED // len(task)))):
+        chosen, other = rng.integers(0, size, len(task)), values.copy()
+        other[rows, chosen] = values[:, 0]
+        yield Samples(values[rows, chosen], other[:, 1:], weight=task.weight)
 
 
 def quantile_reference(
@@ -393,7 +392,7 @@ def quantile_reference(
 ) -> dict[str, Any]:
     """Reference of a score of the outcome and of the quantiles at `levels`."""
     if isinstance(task, Samples):
-        return leave_one_out_reference(task, lambda one: score(one.y_true, [one.quantile(level) for level in levels]))
+        return exchanged_reference(task, lambda one: score(one.y_true, [one.quantile(level) for level in levels]))
     quantiles = [task.quantile(level) for level in levels]
     return simulated_reference(task, lambda y: score(y, quantiles))
 

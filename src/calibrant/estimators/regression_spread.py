@@ -5,7 +5,6 @@ As a whole: the mean squared z-score, its root (the scale factor), and how much 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,17 +18,20 @@ from calibrant.estimators.regression_common import (
     by_output,
     mean_of,
     mean_root,
+    moments,
     null_reference,
+    pooled_squares,
     ratio_variance,
     root_mean_gap,
     spread_rows,
     spread_table,
     squared_error_kurtosis,
+    squared_t,
+    stretch_factor,
     table_kurtosis,
     table_or_forecast,
     with_std,
 )
-from calibrant.estimators.regression_scores import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.estimators.sweep import swept
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import effective_n
@@ -62,6 +64,10 @@ def ence(
     bins and errors of kurtosis κ. ``details["null"]`` holds that level (exact in the spread of sigma within bins
     and in small bins), its 95 % range, and the same for Gaussian errors.
 
+    For ensembles (`Samples`) μ and σ are the mean and the standard deviation of outcome and draws together, see
+    `Samples.pooled`: each ratio is then 1 for a calibrated ensemble of any distribution and any number m of draws, and
+    at most √m.
+
     Parameters
     ----------
     data : Gaussian, Distribution, Samples, BinTable, or y_true
@@ -85,7 +91,7 @@ def ence(
     data = table_or_forecast(data, mean, std)
     table, method = spread_table(data, None, None, bins, needed_by="ence")
     details = by_output(data, lambda output: ence(output, bins=bins))
-    return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
+    return _ence_result(table, "ENCE", method, _kurtosis(data, table), **details)
 
 
 @estimates("variance error")
@@ -119,14 +125,13 @@ def uce(
     data = table_or_forecast(data, mean, std)
     table, method = spread_table(data, None, None, bins, needed_by="uce")
     some = table.filled()
-    kurtosis = table_kurtosis(table)
+    kurtosis = _kurtosis(data, table)
     variance = ratio_variance(some, kurtosis)
     shape = 1 / np.maximum(variance, 1e-15)
     gap = 2 * np.exp(shape * np.log(shape) - shape - gammaln(shape + 1))  # E|G - 1| of a Gamma(shape) of mean 1
     sizes = some.share * some.predicted_mean
     sd = np.sqrt(sizes**2 @ np.maximum(variance - gap**2, 0.0))
     null = null_reference(sizes @ gap, sd, "gamma law of the mean square per bin", kurtosis=kurtosis)
-    null |= _ensemble_null(data, bins, _uce_value)
     details = by_output(data, lambda output: uce(output, bins=bins))
     return result(_uce_value(table), "UCE", method, table, null=null, **details)
 
@@ -167,13 +172,12 @@ def debiased_ence(
     data = table_or_forecast(data, mean, std)
     table, method = spread_table(data, None, None, bins, needed_by="debiased_ence")
     power = _debiased_power(table)
-    kurtosis = table_kurtosis(table)
+    kurtosis = _kurtosis(data, table)
     some = table.filled()
     noise = ratio_variance(some, kurtosis)
     spread = float(np.sqrt(some.share**2 @ (noise**2 / 8)))  # near 1 the gap of roots is half that of the ratios
     null = null_reference(0.0, np.sqrt(spread), "gamma law of the mean square per bin", kurtosis=kurtosis)
     null |= {"low": -float(np.sqrt(WIDE * spread)), "high": float(np.sqrt(WIDE * spread))}
-    null |= _ensemble_null(data, bins, lambda one: float(signed_root(_debiased_power(one), 2)))
     details = by_output(data, lambda output: debiased_ence(output, bins=bins))
     name = with_norm("ENCE_debias", 2)
     return result(float(signed_root(power, 2)), name, method, table, power=power, null=null, **details)
@@ -207,8 +211,8 @@ def sweep_ence(
     if table is None:  # pragma: no cover - the sweep always keeps its table
         raise RuntimeError(repr(found))
     details = by_output(data, sweep_ence)
-    ensemble = _ensemble_null(data, EqualMass(found.details["bins"]), ence_value)
-    return _ence_result(table, "ENCE_sweep", found.method, ensemble, bins=found.details["bins"], **details)
+    kurtosis = _kurtosis(data, table)
+    return _ence_result(table, "ENCE_sweep", found.method, kurtosis, bins=found.details["bins"], **details)
 
 
 def ence_null(table: BinTable, kurtosis: float) -> tuple[float, float]:
@@ -237,22 +241,22 @@ def _debiased_power(table: BinTable) -> float:
     return float(some.share @ (ratio - 2 * np.sqrt(ratio) / root + 1))
 
 
-def _ensemble_null(data: ForecastData, bins: Binning, value: Callable[[BinTable], float]) -> dict[str, Any]:
-    """Leave-one-out reference of an ensemble, whose standard deviation is itself uncertain.
-
-    Even draws from the truth are not calibrated given the standard deviation of a few of them.
-    """
-    ensembles = leave_one_out_ensembles(data) if isinstance(data, Samples) else []
-    if not ensembles:
-        return {}
-    values = np.array([value(BinTable.of(one, bins)) for one in ensembles])
-    return null_reference(values.mean(), values.std(ddof=1), LEAVE_ONE_OUT)
+def _kurtosis(data: BinTable | Forecast, table: BinTable) -> float:
+    """Of the errors of a calibrated forecaster: as seen in the table or, for ensembles, that of values exchanged."""
+    return exchanged_kurtosis(data) if isinstance(data, Samples) else table_kurtosis(table)
 
 
-def _ence_result(
-    table: BinTable, name: str, method: str, ensemble: dict[str, Any] | None = None, **details: Any
-) -> Estimate:
-    kurtosis = table_kurtosis(table)
+def exchanged_kurtosis(data: Samples) -> float:
+    """Mean fourth power of the standardised deviations of all m + 1 values, each of which may be the outcome."""
+    values = np.column_stack([data.y_true, data.draws]).astype(np.float64, copy=False)
+    values = values - values.mean(axis=1, keepdims=True)
+    second = (values**2).mean(axis=1)
+    known = second > 0
+    fourth = (values[known] ** 4).mean(axis=1) / second[known] ** 2
+    return mean_of(fourth, None if data.weight is None else data.weight[known]) if known.any() else 3.0
+
+
+def _ence_result(table: BinTable, name: str, method: str, kurtosis: float, **details: Any) -> Estimate:
     center, sd = ence_null(table, kurtosis)
     null = null_reference(
         center,
@@ -261,7 +265,7 @@ def _ence_result(
         low=max(center - 1.96 * sd, 0.0),
         kurtosis=kurtosis,
         gaussian=ence_null(table, 3.0)[0],
-    ) | (ensemble or {})
+    )
     some = table.filled()
     worst = float(np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)).max())
     return result(ence_value(table), name, method, table, null=null, largest=worst, **details)
@@ -277,7 +281,7 @@ def mean_squared_z(
 
     Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can dominate the sum:
     ``details["largest_share"]`` is the share of its largest term. The null reference allows for the
-    kurtosis of the z-scores.
+    kurtosis of the z-scores. Of ensembles it is the square of `scale_factor`.
 
     Examples
     --------
@@ -297,6 +301,13 @@ def scale_factor(
 
     the factor by which `calibrant.recalibrate.StdScaling` multiplies every spread: above 1 the model is overconfident.
     ``interval(scale_factor, data)`` allows for heavy tails, see `calibrant.inference.LogScale`.
+
+    The spread of a few draws is itself uncertain, so that z-scores of a calibrated ensemble (`Samples`) have a mean
+    square above 1. Of ensembles the factor is the stretch of the draws about their mean that makes outcome and draws
+    look exchangeable, 1 when calibrated for any distribution and any number m of draws:
+
+    .. math:: s:\ \overline{D_s^2} = 1, \qquad D_s^2 = \frac{m\,t^2}{m-1+t^2}, \quad
+              t^2 = \frac{m}{m+1}\frac{(y-\bar x)^2}{s^2 \hat\sigma^2}
 
     Parameters
     ----------
@@ -347,7 +358,7 @@ def std_dispersion(
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
         ddof = cells.weight_squares.sum() / cells.total
     else:
-        rows = spread_rows(data, needed_by="std_dispersion")
+        rows = spread_rows(moments(data), needed_by="std_dispersion")
         sigma, weight, size = rows.key, rows.weight, len(rows.key)
         ddof = 1.0 if weight is None else float(weight @ weight / weight.sum())
     null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
@@ -361,6 +372,8 @@ def std_dispersion(
 
 def _mean_square(data: BinTable | Forecast, *, needed_by: str) -> Estimate:
     """`mean_squared_z`, with the name of what asks for it."""
+    if isinstance(data, Samples):
+        return _squared_stretch(data)
     weight: Floats | None
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by=needed_by, spread=True)
@@ -371,20 +384,35 @@ def _mean_square(data: BinTable | Forecast, *, needed_by: str) -> Estimate:
         squared, weight = rows.observed / rows.predicted, rows.weight
         kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
     value = mean_of(squared, weight)
-    largest = float((squared if weight is None else squared * weight).max())
-    total = value * (len(squared) if weight is None else float(weight.sum()))
     null = null_reference(
         1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal approximation of a mean", kurtosis=kurtosis
     )
-    if isinstance(data, Samples):
-        means = [
-            mean_of(rows.observed / rows.predicted, data.weight)
-            for rows in map(Samples.rows, leave_one_out_ensembles(data))
-        ]
-        null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
-    details = {"null": null, "largest_share": largest / total if total > 0 else 0.0, **by_output(data, mean_squared_z)}
+    details = {"null": null, "largest_share": _largest_share(squared, weight), **by_output(data, mean_squared_z)}
     n = data.n if isinstance(data, BinTable) else len(squared)
     return Estimate(value, name="Mean z^2", method="mean", n=n, details=details)
+
+
+def _squared_stretch(data: Samples) -> Estimate:
+    """`mean_squared_z` of an ensemble: the square of the factor that makes outcome and draws look exchangeable."""
+    squares = pooled_squares(squared_t(data), data.draws.shape[1])
+    size, kurtosis = effective_n(data.weight, len(data)), exchanged_kurtosis(data)
+    sd = np.sqrt(max(kurtosis - 1, 0.0) / size) / max(stretch_slope(data, 1.0), 1e-12)
+    null = null_reference(1.0, sd, "outcome exchanged with the draws", kurtosis=kurtosis)
+    details = {"null": null, "largest_share": _largest_share(squares, data.weight)}
+    return Estimate(stretch_factor(data) ** 2, name="Mean z^2", method="stretch", n=len(data), details=details)
+
+
+def stretch_slope(data: Samples, factor: float) -> float:
+    """By how much the mean of the squares of `stretch_factor` falls for a small rise of the logarithm of c²."""
+    size = data.draws.shape[1]
+    squares = pooled_squares(squared_t(data) / factor**2, size)
+    return mean_of(squares * (1 - squares / size), data.weight)
+
+
+def _largest_share(squared: Floats, weight: Floats | None) -> float:
+    terms = squared if weight is None else squared * weight
+    total = float(terms.sum())
+    return float(terms.max()) / total if total > 0 else 0.0
 
 
 def _root_of_null(null: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from .decision_costs import MiscalibrationCost as MiscalibrationCost
 from .decision_costs import miscalibration_cost as miscalibration_cost
 from .decision_curves import DecisionCurve as DecisionCurve
 from .decision_curves import net_benefit as net_benefit
+from .forecast_intervals import CoverageByGroup as CoverageByGroup
 from .forecast_intervals import LogScale as LogScale
 from .forecast_intervals import Wilson as Wilson
 from .forecast_tests import ForecastTest as ForecastTest

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.forecasts import Forecast
+from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.calibration_tests import (
@@ -23,6 +23,7 @@ from calibrant.inference.calibration_tests import (
     with_drawn,
 )
 from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
+from calibrant.inference.forecast_intervals import CoverageByGroup
 from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
@@ -132,13 +133,15 @@ _CELLS = 256
 class GroupTests:
     """Statistic and p-value of each group of one grouping, and p-values adjusted for all groups of all columns.
 
-    NaN where a group cannot be tested. `draws` is the number of simulated samples that were ranked.
+    NaN where a group cannot be tested. `draws` is the number of simulated samples that were ranked, `of_cells` the
+    test of quantiles or ensembles behind them.
     """
 
     statistic: Floats
     p_value: Floats
     adjusted: Floats
     draws: int
+    of_cells: CoverageByGroup | None = None
 
 
 def group_tests(
@@ -294,15 +297,32 @@ class GroupEvidence:
     p_value: float
     adjusted: float
     found: float | None = None
+    of_cells: CoverageByGroup | None = None
 
 
 def group_evidence(
-    data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, *, simulated: bool = True
+    data: Predictions,
+    groupings: Sequence[Grouping],
+    test: TestMethod | None,
+    *,
+    simulated: bool = True,
+    nominal: float | None = None,
 ) -> list[GroupEvidence]:
-    """The tests of all groups, in the order of the groupings and of the names in each."""
-    words, tests = all_tests(data, groupings, test, simulated=simulated)
+    """The tests of all groups, in the order of the groupings and of the names in each.
+
+    With `nominal`, the coverage of its central interval is one of the statistics of quantiles and ensembles.
+    """
+    words, tests = all_tests(data, groupings, test, simulated=simulated, nominal=nominal)
     return [
-        GroupEvidence(one, k, words, *(float(column[k]) for column in (found.statistic, found.p_value, found.adjusted)))
+        GroupEvidence(
+            one,
+            k,
+            words,
+            float(found.statistic[k]),
+            float(found.p_value[k]),
+            float(found.adjusted[k]),
+            of_cells=found.of_cells,
+        )
         for one, found in zip(groupings, tests, strict=True)
         for k in range(len(one.names))
     ]
@@ -350,9 +370,16 @@ def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def all_tests(
-    data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None = None, *, simulated: bool = True
+    data: Predictions,
+    groupings: Sequence[Grouping],
+    test: TestMethod | None = None,
+    *,
+    simulated: bool = True,
+    nominal: float | None = None,
 ) -> tuple[str, list[GroupTests]]:
     """The name and the results of the tests of each grouping, by the method that is right for the data."""
+    if data.group is None and test is None and isinstance(data, Quantiles | Samples):
+        return "scores of bias and spread", [_tests_of_cells(data, one, len(groupings), nominal) for one in groupings]
     if data.group is not None and test is None and isinstance(data, Multiclass):
         return "clustered score test of the predicted class", clustered_tests(data.top_label(), groupings)
     if data.group is not None and isinstance(data, Binary) and (test is None or isinstance(test, ClusteredScore)):
@@ -366,12 +393,20 @@ def all_tests(
     return "gap and likelihood ratio tests", slice_tests(data, groupings)
 
 
+def _tests_of_cells(data: Quantiles | Samples, grouping: Grouping, columns: int, nominal: float | None) -> GroupTests:
+    """`CoverageByGroup` of one of several columns, which divide the same rows."""
+    found = CoverageByGroup.of(data, grouping.index, nominal=nominal, ordered=grouping.ordered)
+    adjusted = np.minimum(columns * found.adjusted, 1.0)
+    return GroupTests(np.abs(found.sums).max(axis=1), found.p_values, adjusted, len(found.largest), found)
+
+
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
-    Forecasts are tested for the mean and the mean square of their standardised errors, others as by `by_group`.
+    Forecasts with a spread are tested for the mean and the mean square of their standardised errors, others as by
+    `by_group`.
     """
-    if isinstance(data, Forecast):
+    if isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples):
         return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
     return all_tests(data, [grouping])[1][0].adjusted
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.groups import group_names, quantile_groups
+from calibrant.data.groups import are_numbers, group_names, missing_name, quantile_groups
 from calibrant.data.validation import fail, require_same_index
 
 #: Up to this many combinations of groups have a place in a table; of more, those that occur are searched for.
@@ -24,13 +24,14 @@ class Grouping:
 
     `parts` are the numbers of each row's group in each column that is crossed, `combinations` the group of each
     combination of them (-1 if it does not occur; None for one column): the groups of rows of all crosses would not fit
-    into memory.
+    into memory. `ordered` says whether the groups are numbers or ranges of them, so that their order has a meaning.
     """
 
     column: str
     names: Sequence[Hashable]
     parts: tuple[NDArray[np.intp], ...]
     combinations: NDArray[np.intp] | None = None
+    ordered: bool = False
 
     @property
     def index(self) -> NDArray[np.intp]:
@@ -52,7 +53,7 @@ class Grouping:
     def take(self, rows: NDArray[np.intp]) -> Grouping:
         """The same for some of the rows; groups without rows are left out."""
         kept, index = np.unique(self.index[rows], return_inverse=True)
-        return Grouping(self.column, [self.names[k] for k in kept], (index.reshape(-1),))
+        return Grouping(self.column, [self.names[k] for k in kept], (index.reshape(-1),), ordered=self.ordered)
 
 
 def groupings(
@@ -78,7 +79,8 @@ def groupings(
         shown = "by" if name == "" else f"by[{name!r}]"
         ranges = None if quantiles is None else quantile_groups(values, quantiles, name=shown, length=length)
         names, index = ranges or group_names(values, name=shown, length=length)
-        found.append(Grouping(name, names, (index,)))
+        ordered = ranges is not None or are_numbers(names)
+        found.append(Grouping(name, names, (index,), ordered=ordered and missing_name(names[:-1]) != names[-1]))
     crosses = [_crossed(some) for size in range(2, depth + 1) for some in combinations(found, size)]
     return [*found, *crosses]
 

@@ -7,22 +7,25 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
+from calibrant.data.forecasts import Quantiles, Samples
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.inference.calibration_tests import TestMethod
 from calibrant.inference.clustered_scores import ClusteredRows
+from calibrant.inference.forecast_intervals import ALL_GROUPS, Direction
 from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
+from calibrant.inference.multiplicity import shrunk
 from calibrant.inference.residual_noise import LEAST_CLUSTERS
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate, Significance, printable, text_table
 
 #: Number of standard errors beyond which a mean gap has a direction: about 95 %.
@@ -56,9 +59,9 @@ class GroupResult:
         Number of positive outcomes; for multiclass data, of right predictions. None for forecasts of a number.
     predicted, observed : float or None
         Mean prediction and mean outcome.
-    direction : {"too high", "too low", ""}
+    direction : {"too high", "too low", "too narrow", "too wide", ""}
         Of the mean prediction; empty where its gap is within two standard errors of zero. A group can be significantly
-        miscalibrated without a direction.
+        miscalibrated without a direction. Of significant groups of quantiles or ensembles, what is most evident.
     shrunk_gap : float or None
         Of a search: `gap` drawn towards the mean of the groups of its column or cross, by as much as groups of its size
         look extreme by chance.
@@ -81,7 +84,7 @@ class GroupResult:
     events: int | None = None
     predicted: float | None = None
     observed: float | None = None
-    direction: Literal["too high", "too low", ""] = ""
+    direction: Direction = ""
     shrunk_gap: float | None = None
     found: float | None = None
 
@@ -182,6 +185,9 @@ class ByGroup:
         Number of rows of the data, of the second half where groups were confirmed.
     search : Search or None
         How many groups were tested, where `rows` are those with the most evidence.
+    trend : Significance or None
+        Of quantiles and ensembles: whether bias or spread rise or fall over groups that are numbers, such as horizons;
+        its p-value allows for all groups too.
 
     Examples
     --------
@@ -199,6 +205,7 @@ class ByGroup:
     rows: tuple[GroupResult, ...]
     n: int
     search: Search | None = None
+    trend: Significance | None = None
 
     @cached_property
     def ranked(self) -> tuple[GroupResult, ...]:
@@ -245,9 +252,10 @@ class ByGroup:
         first, counted = shown[0].estimate, shown[0].predicted is not None
         level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
         middle = ["events", "predicted", "observed", "direction"] if counted else []
+        middle += ["direction"] if not counted and any(row.direction for row in shown) else []
         middle += ["shrunk gap"] if shown[0].shrunk_gap is not None else []
         header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
-        lines = [header, *(_cells(row, self.columns, counted=counted) for row in shown)]
+        lines = [header, *(_cells(row, self.columns, middle) for row in shown)]
         left = {k for k, name in enumerate(header) if name in ("group", "direction")}
         return "\n".join([summary(self), "", *text_table(lines, left=left), "", notes(self)])
 
@@ -264,6 +272,7 @@ class ByGroup:
             "search": None if self.search is None else asdict(self.search),
             "groups": [row.to_dict() for row in self.ranked],
             "worst": self.worst.to_dict(),
+            **({} if self.trend is None else {"trend": self.trend.to_dict()}),
         }
 
     @property
@@ -349,6 +358,11 @@ def by_group(
     is right), with Holm's adjustment over all groups. Groups and clusters may cross: a patient can have rows in several
     groups. Groups of fewer than 8 clusters are not tested and have no interval; their p-values are NaN.
 
+    Quantiles and ensembles of independent rows have one test for all groups, see
+    `calibrant.inference.CoverageByGroup`: of bias and spread in each group and of their trend over groups that are
+    numbers (`ByGroup.trend`). With `coverage` as the estimator its limits are for all groups together, and exclude the
+    nominal coverage only where the adjusted p-value is below 1 - level.
+
     Examples
     --------
     >>> import calibrant as cal
@@ -379,14 +393,25 @@ def by_group(
     if confirm:
         task, tested = confirmed(task, columns, test, max(intervals, 1))
     else:
-        tested = group_evidence(task, columns, test)
+        tested = group_evidence(task, columns, test, nominal=_nominal(estimator, task))
     search = None if depth == 1 and not confirm else Search.of(columns, tested, confirmed=confirm)
     words = f"{tested[0].method}, adjusted over {sum(not np.isnan(one.p_value) for one in tested)} groups"
     if search is not None and not confirm:
         tested = strongest(tested, max(intervals, 1))
     chosen = {id(one) for one in strongest(tested, len(tested) if shrink else intervals)}
     results = _results(estimator, task, tested, chosen, level, method, words, shrink_gaps=search is not None)
-    return ByGroup(tuple(_shrunk(list(results), level) if shrink else results), n=len(task), search=search)
+    found = tuple(_shrunk(list(results), level) if shrink else results)
+    cells = tested[0].of_cells if len(columns) == 1 else None
+    trend = None if cells is None else cells.trend_test(len(task))
+    return ByGroup(found, n=len(task), search=search, trend=trend)
+
+
+def _nominal(estimator: Callable[[Any], float], data: Predictions) -> float | None:
+    """The nominal coverage that an estimator measures, if it measures one of quantiles or of an ensemble."""
+    if not isinstance(data, Quantiles | Samples):
+        return None
+    found = as_estimate(estimator, data)
+    return found.details["nominal"] if found.target is not None and found.target.quantity == "coverage" else None
 
 
 def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
@@ -423,14 +448,20 @@ def _results(
         for one in some:
             part = data.take(rows[one.number])
             part = part.sorted_once() if isinstance(part, Binary) else part
-            if id(one) in with_interval and not np.isnan(one.p_value):
+            if one.of_cells is not None and one.of_cells.with_coverage and method is None:
+                size = effective_n(part.weight, len(part))
+                estimate = one.of_cells.with_limits(as_estimate(estimator, part), size, level)
+            elif id(one) in with_interval and not np.isnan(one.p_value):
                 estimate = interval(estimator, part, level=level, method=method)
             else:
                 estimate = as_estimate(estimator, part)
             test = Significance(one.statistic, one.adjusted, method=words, n=len(part))
             more: dict[str, Any] = {"shrunk_gap": None if gaps is None else float(gaps[one.number]), "found": one.found}
             name = grouping.names[one.number]
-            yield GroupResult(grouping.column, name, estimate, test, one.p_value, **balance(part), **more)
+            told = balance(part)
+            if one.of_cells is not None and one.adjusted < _ALPHA:
+                told = {"direction": one.of_cells.direction(one.number)}
+            yield GroupResult(grouping.column, name, estimate, test, one.p_value, **told, **more)
 
 
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
@@ -471,29 +502,12 @@ def balance(data: Predictions) -> dict[str, Any]:
     }
 
 
-def shrunk(values: Floats, error: Floats) -> Floats:
-    r"""Empirical Bayes estimates of groups with these standard errors.
-
-    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
-              \tau^2 = \max\Bigl(0,
-              \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
-              w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
-
-    DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
-    Estimator and its Generalizations.
-    """
-    weight = 1 / np.maximum(error**2, 1e-18)
-    mean = float(weight @ values / weight.sum())
-    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
-    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
-    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
-    return np.asarray(mean + kept * (values - mean))
-
-
-def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[str]:
+def _cells(row: GroupResult, columns: Sequence[str], shown: Sequence[str]) -> list[str]:
     interval = row.estimate.interval
     between = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
-    middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}", row.direction or ""] if counted else []
+    counted = "events" in shown
+    middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}"] if counted else []
+    middle += [row.direction] if "direction" in shown else []
     middle += [] if row.shrunk_gap is None else [f"{row.shrunk_gap:+.4f}"]
     adjusted = f"{row.adjusted:.3g}" if row.tested else "not tested"
     return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, adjusted]
@@ -514,8 +528,13 @@ def summary(result: ByGroup) -> str:
 def notes(result: ByGroup) -> str:
     """What the intervals are for, and what is not shown."""
     search = result.search
-    chosen = search is not None and not search.confirmed
+    chosen, first = search is not None and not search.confirmed, result.rows[0].estimate.interval
     said = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
+    if first is not None and first.assumption == ALL_GROUPS:
+        said = ["Intervals are for all groups together."]
+    if result.trend is not None and result.trend.p_value < _ALPHA:
+        words = result.trend.details["direction"]
+        said.append(f"Later groups are {words} relative to earlier ones (p = {result.trend.p_value:.2g}).")
     if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
         said.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
     if result._untested:

@@ -1,4 +1,4 @@
-"""Many hypotheses or points at once: adjusted p-values, combined statistics, and simultaneous bands."""
+"""Many hypotheses or points at once: adjusted p-values, combined statistics, simultaneous bands, shrinkage."""
 
 from __future__ import annotations
 
@@ -155,3 +155,22 @@ def cauchy_rank(single: Floats, weight: Floats) -> float:
     r"""The p-value of the first line by the rank of :math:`\sum_j \omega_j \cot(\pi p_j)` among exchangeable lines."""
     inner = single * (len(single) / (len(single) + 1))  # else the largest rank, p = 1, outweighs all other columns
     return first_rank((1 / np.tan(np.pi * inner)) @ weight)
+
+
+def shrunk(values: Floats, error: Floats) -> Floats:
+    r"""Empirical Bayes estimates of groups with these standard errors.
+
+    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
+              \tau^2 = \max\Bigl(0,
+              \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
+              w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
+
+    DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
+    Estimator and its Generalizations.
+    """
+    weight = 1 / np.maximum(error**2, 1e-18)
+    mean = float(weight @ values / weight.sum())
+    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
+    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
+    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
+    return np.asarray(mean + kept * (values - mean))

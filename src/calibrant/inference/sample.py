@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
+from calibrant.estimators.regression_common import normal_scores
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells
@@ -51,6 +53,86 @@ def rows_that_count(
     """Kish's number of rows, divided by the design effect of clusters."""
     weighted = (column if weight is None else weight * column for column in residuals)
     return effective_n(weight, rows) / design_effect(weighted, clusters)
+
+
+#: Below the first number of effective clusters nothing is claimed about forecasts; below the second the assumption of
+#: an interval says that there are few.
+#: Test: tests/inference/test_forecast_intervals.py::test_nothing_is_claimed_of_fewer_than_six_effective_clusters.
+LEAST_EFFECTIVE, FEW_EFFECTIVE = 6, 20
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastClusters:
+    r"""Clusters of forecasts: the share of each row and cluster in the weight, and how alike standardised errors are.
+
+    A few clusters that happen to agree seem to know more than they do. So no result counts as more certain than for
+    normal errors with the correlation ρ within clusters that was seen: the larger of that of the errors z, and the root
+    of that of z². Squares of such errors have the correlation ρ².
+    """
+
+    label: NDArray[np.intp]
+    share: Floats
+    size: Floats
+    correlation: float
+
+    @classmethod
+    def of(cls, label: NDArray[np.intp], weight: Floats | None, z: Floats) -> ForecastClusters:
+        """From cluster numbers, weights and standardised errors of rows."""
+        weight = np.ones(len(label)) if weight is None else weight
+        share = weight / weight.sum()
+        size: Floats = np.bincount(label, share).astype(np.float64, copy=False)
+        return cls(label, share, size, _likeness(label, share, z))
+
+    @property
+    def effective(self) -> float:
+        """Kish's number of clusters."""
+        return round(1 / float(self.size @ self.size), 9)  # that of equal clusters is a whole number
+
+    def normal_rows(self, correlation: float) -> float:
+        """The number of independent rows that tell as much as rows with this correlation within clusters."""
+        rows, clusters = float(self.share @ self.share), float(self.size @ self.size)
+        return 1 / (rows + correlation * (clusters - rows))
+
+    def require_enough(self) -> None:
+        """Refuse to claim anything about very few clusters."""
+        if self.effective < LEAST_EFFECTIVE:
+            fail(
+                f"The rows are {len(self.size):,} clusters that count as {self.effective:.1f} equal ones, too few for "
+                f"an interval: at least {LEAST_EFFECTIVE} are needed, since rows of a cluster depend on each other."
+            )
+
+    @property
+    def words(self) -> str:
+        """What an assumption says of them, with a semicolon after it; empty where they are many."""
+        return f"few clusters ({self.effective:.0f}); " if self.effective < FEW_EFFECTIVE else ""
+
+    def reach(self, level: float) -> float:
+        """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
+        from scipy.special import stdtrit
+
+        return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
+
+
+def forecast_clusters(data: Forecast, rows: int) -> ForecastClusters | None:
+    """The clusters of `rows` forecasts and how alike their errors are; None if rows are independent."""
+    labels = row_clusters(data, rows)
+    return None if labels is None else ForecastClusters.of(labels, data.flat_weight, normal_scores(data))
+
+
+def _likeness(label: NDArray[np.intp], share: Floats, z: Floats) -> float:
+    """The correlation within clusters of z, or the root of that of z², the larger, between 0 and 1."""
+    size = np.bincount(label, share)
+    pairs = float(size @ size - share @ share)
+    second = float(share @ z**2)
+    if pairs <= 1e-12 * float(size @ size) or second == 0:
+        return 0.0
+    found = []
+    for values in (z, z**2 / second - 1):
+        sums = np.bincount(label, share * values)
+        together = float(sums @ sums - (share**2) @ values**2) / pairs
+        found.append(together / max(float(share @ values**2), 1e-300))
+    alike, squared = np.clip(found, 0.0, 1.0)
+    return float(max(alike, np.sqrt(squared)))
 
 
 #: Maximum number of cells of a resampled table, and of clusters that independent rows are divided into.

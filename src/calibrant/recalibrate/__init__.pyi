@@ -30,11 +30,13 @@ from .regression_auto import AutoForecast as AutoForecast
 from .regression_base import ForecastRecalibrator as ForecastRecalibrator
 from .regression_base import PerGroup as PerGroup
 from .regression_maps import CdfIsotonic as CdfIsotonic
-from .regression_maps import Conformal as Conformal
+from .regression_maps import ExchangeableStretch as ExchangeableStretch
 from .regression_maps import SpreadSpline as SpreadSpline
 from .regression_maps import StdScaling as StdScaling
 from .regression_maps import VarianceHistogram as VarianceHistogram
 from .regression_maps import VarianceIsotonic as VarianceIsotonic
+from .regression_quantiles import Conformal as Conformal
+from .regression_quantiles import GroupShift as GroupShift
 from .spline import Spline as Spline
 from .variational_maps import ConditionalLogit as ConditionalLogit
 from .variational_maps import Smoothed as Smoothed

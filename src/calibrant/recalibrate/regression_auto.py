@@ -16,13 +16,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.regression_common import pooled_squares
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.recalibrate.model_averaging import held_out_estimate, mean_and_error, posterior_weights, prior_weights
 from calibrant.recalibrate.regression_base import ForecastRecalibrator, OutputRecalibrator, spread_of, stretched
-from calibrant.recalibrate.regression_maps import Conformal, SpreadSpline, StdScaling
+from calibrant.recalibrate.regression_maps import ExchangeableStretch, SpreadSpline, StdScaling
+from calibrant.recalibrate.regression_quantiles import Conformal, GroupShift
 from calibrant.results.estimate import Estimate
 
 #: A curve of the spread is tried from this many rows on: with 200 rows of heavy tails it did more harm than good.
@@ -44,8 +46,12 @@ class AutoForecast(OutputRecalibrator):
     where s multiplies the predicted spread (which counts as what five more rows have shown), L is the Dawid-Sebastiani
     score :math:`\log s\sigma + z^2/2s^2` (of a Gaussian forecast the negative log likelihood), and φ, at least 1, the
     dispersion of z², so that the few rows that make up heavy tails do not count for many. Forecasts keep their kind:
-    Gaussian ones, ensembles and distributions are stretched about their centre. `Quantiles` are shifted by the average
+    Gaussian ones and distributions are stretched about their centre. `Quantiles` are shifted by the average
     shift, weighed by the pinball loss (the likelihood of Laplace distributions of the best common scale).
+
+    Ensembles (`Samples`) are shifted and stretched about their mean, judged by the logarithmic score of Student's
+    distribution with m - 1 degrees of freedom about the mean of the m draws: of exchangeable values of any distribution
+    it is best without a change, unlike the CRPS of stretched draws or the score of a normal distribution.
 
     **Never certain without evidence.** n rows never multiply a spread, or the distance of a quantile from the middle
     one, by less than :math:`1/\sqrt{n+1}`.
@@ -54,7 +60,8 @@ class AutoForecast(OutputRecalibrator):
     ----------
     candidates : sequence of ForecastRecalibrator, optional
         Maps that keep the kind of forecast. By default `StdScaling` and, from 500 rows on, `SpreadSpline`; for
-        `Quantiles` `Conformal`.
+        `Quantiles` `Conformal`, and for `Samples` `ExchangeableStretch`. ``[Conformal(), GroupShift()]`` also repairs
+        quantiles by group; then `group` names groups, not clusters of dependent rows.
     folds : int
     seed : int
         Of the folds.
@@ -150,6 +157,8 @@ class AutoForecast(OutputRecalibrator):
             return list(self.candidates)
         if isinstance(changes.task, Quantiles):
             return [Conformal()]
+        if isinstance(changes.task, Samples):
+            return [ExchangeableStretch()]
         if len(changes) >= _CURVE_ROWS:
             return [StdScaling(), SpreadSpline()]
         reason = f"a curve of the spread is tried from {_CURVE_ROWS} rows on, here are {len(changes):,}"
@@ -185,14 +194,20 @@ class AutoForecast(OutputRecalibrator):
         if isinstance(task, Quantiles):
             kept: dict[str, Any] = {"weight": task.weight, "group": task.group}
             return Quantiles(task.y_true, task.levels, task.values + parts[0], sort=True, **kept)
+        if isinstance(task, Samples):
+            return stretched(task, np.exp(parts[0][:, 0]), parts[0][:, 1])
         return stretched(task, np.exp(parts[0][:, 0] if task.y_true.ndim == 1 else np.hstack(parts)))
 
     def _try(self) -> None:
-        if self.quantile_levels_ is None:
+        maps = [one for learnt in self.outputs_ for one in learnt["maps"]]
+        if any(isinstance(one, ExchangeableStretch) for one in maps):
+            self._transform(Samples([0.0, 0.0], [[-1.0, 1.0], [0.0, 1e3]]))
+        elif self.quantile_levels_ is None:
             super()._try()
         else:
             values = np.tile(np.arange(len(self.quantile_levels_), dtype=np.float64), (2, 1))
-            self._transform(Quantiles(values[:, 0], self.quantile_levels_, values))
+            group = next((np.repeat(one.groups_[:1], 2) for one in maps if isinstance(one, GroupShift)), None)
+            self._transform(Quantiles(values[:, 0], self.quantile_levels_, values, group=group))
 
 
 def _changed_out_of_fold(template: ForecastRecalibrator, changes: Changes, fold: Codes) -> Floats:
@@ -221,7 +236,7 @@ PRIOR_ROWS = 5.0
 class Changes(ABC):
     """Forecasts of one output, and changes of them that can be averaged: arrays (n, width), zero for none."""
 
-    task: Gaussian | Quantiles
+    task: Gaussian | Quantiles | Samples
     loss_name: str
     width = 1
 
@@ -308,6 +323,71 @@ class SpreadChanges(Changes):
         return np.asarray((self.task.error() / self.task.std) ** 2, dtype=np.float64)
 
 
+class EnsembleChanges(Changes):
+    r"""Logarithms of the stretch c of draws about their mean, and shifts a in units of their standard deviation s.
+
+    They are judged by the logarithmic score of Student's distribution with m - 1 degrees of freedom,
+
+    .. math:: \log cs + \tfrac m2 \log\Bigl(1 + \frac{t^2}{m-1}\Bigr), \qquad
+              t = \frac{y - \bar x - as}{cs\sqrt{1 + 1/m}}
+
+    whose derivative in log c is :math:`1 - D_c^2`, see `calibrant.scale_factor`: on average 0 at c = 1 for
+    exchangeable values of any distribution.
+    """
+
+    loss_name = "Student log score"
+    width = 2
+
+    def __init__(self, task: Samples) -> None:
+        draws = task.draws.astype(np.float64, copy=False)
+        self.task: Samples = task
+        self._spread = draws.std(axis=1, ddof=1)
+        validation.require(
+            "draws", task.draws, self._spread > 0, "must not be all alike in a row: their spread is zero"
+        )
+        self._error = (task.y_true - task.mean) / self._spread
+
+    def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
+        """As for other spreads, the variance is the mean of that of the map, for n rows, and its own, for five."""
+        fixed = fitted.transform(self.task)
+        ratio = (fixed.std / self.task.std) ** 2
+        factor = 0.5 * np.log((PRIOR_ROWS + n * ratio) / (PRIOR_ROWS + n))
+        return np.column_stack([factor, (fixed.mean - self.task.mean) / self._spread])
+
+    def losses(self, change: Floats) -> Floats:
+        """Loss of each row after a change."""
+        size = self.task.draws.shape[1]
+        return np.log(self._spread) + change[:, 0] + size / 2 * np.log1p(self._squares(change) / (size - 1))
+
+    def log_likelihoods(self, changes: Sequence[Floats]) -> Floats:
+        """Divided by the dispersion of D² after the best change, where it is more than that of normal draws."""
+        losses = np.array([self.losses(change) @ self.mass for change in changes])
+        squares = pooled_squares(self._squares(changes[int(np.argmin(losses))]), self.task.draws.shape[1])
+        share = self.mass / self.mass.sum()
+        variance = float(share @ (squares - share @ squares) ** 2)
+        return -losses / max(variance / self._normal_variance, 1.0)
+
+    def bounded(self, change: Floats, n: float) -> Floats:
+        """The change, kept from more certainty than n rows can give."""
+        return np.column_stack([np.maximum(change[:, 0], -0.5 * np.log(n + 1)), change[:, 1]])
+
+    def error_if_true(self, change: Floats) -> float:
+        """Of small changes, whose gains have the variance of D² and of D times their squares."""
+        variance = self._normal_variance * change[:, 0] ** 2 + change[:, 1] ** 2
+        return float(np.sqrt(variance @ self.mass) / self.mass.sum())
+
+    @property
+    def _normal_variance(self) -> float:
+        """Of D² of normal draws: D²/m has a beta distribution with parameters 1/2 and (m - 1)/2."""
+        size = self.task.draws.shape[1]
+        return 2 * (size - 1) / (size + 2)
+
+    def _squares(self, change: Floats) -> Floats:
+        """The squares of t."""
+        size = self.task.draws.shape[1]
+        return np.asarray((self._error - change[:, 1]) ** 2 * np.exp(-2 * change[:, 0]) * (size / (size + 1)))
+
+
 class QuantileChanges(Changes):
     """Shifts of quantiles, judged by the mean pinball loss of their levels."""
 
@@ -349,4 +429,6 @@ class QuantileChanges(Changes):
 
 def changes_of(task: Forecast) -> Changes:
     """The changes of forecasts of one output."""
+    if isinstance(task, Samples):
+        return EnsembleChanges(task)
     return QuantileChanges(task) if isinstance(task, Quantiles) else SpreadChanges(task)

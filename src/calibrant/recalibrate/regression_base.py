@@ -383,15 +383,22 @@ def center_of(task: Distribution) -> Floats:
     return mean if np.isfinite(mean).all() else task.quantile(0.5).reshape(task.y_true.shape)
 
 
-def stretched(task: Forecast, factor: Floats) -> Forecast:
-    """The same forecasts with each spread multiplied by its factor, an array of the shape of `y_true`."""
+def stretched(task: AnyForecast, factor: Floats | float, shift: Floats | float = 0.0) -> AnyForecast:
+    """The same forecasts with each spread multiplied by its factor, a number or an array of the shape of `y_true`.
+
+    Draws are also moved by `shift` times their standard deviation.
+    """
     kept = {"weight": task.weight, "group": task.group}
+    made: Forecast
     if isinstance(task, Gaussian):
-        return Gaussian(task.y_true, task.mean, task.std * factor, **kept)
-    if isinstance(task, Samples):
-        center = task.mean[:, None]
-        return Samples(task.y_true, center + factor[:, None] * (task.draws - center), **kept)
-    if isinstance(task, Distribution):
-        return Distribution(task.y_true, Stretched(task.dist, center_of(task), factor), **kept)
-    message = f"{type(task).__name__} have no spread to multiply; recalibrate them with Conformal."
-    raise TypeError(message)
+        made = Gaussian(task.y_true, task.mean, task.std * factor, **kept)
+    elif isinstance(task, Samples):
+        center, within = task.mean, task.draws.astype(np.float64, copy=False).std(axis=1, ddof=1)
+        away = np.broadcast_to(np.asarray(factor), (len(task),))[:, None] * (task.draws - center[:, None])
+        made = Samples(task.y_true, (center + shift * within)[:, None] + away, **kept)
+    elif isinstance(task, Distribution):
+        made = Distribution(task.y_true, Stretched(task.dist, center_of(task), factor), **kept)
+    else:
+        message = f"{type(task).__name__} have no spread to multiply; recalibrate them with Conformal."
+        raise TypeError(message)
+    return made  # type: ignore[return-value]  # of the same kind

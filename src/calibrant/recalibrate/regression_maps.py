@@ -1,22 +1,30 @@
-"""Maps of predicted distributions: of the spread (one factor, isotonic, bins, spline), and of the quantiles.
+"""Maps of predicted distributions: of the spread (one factor, isotonic, bins, spline), ensembles, and probabilities.
 
-Quantiles are changed by an isotonic map of the distribution function, or by conformal prediction.
+Maps of quantiles are in `regression_quantiles`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.regression_common import mean_of, ratio_variance, table_kurtosis
-from calibrant.estimators.regression_scores import fair_crps, gaussian_crps
+from calibrant.data.forecasts import Distribution, Forecast, Samples
+from calibrant.data.validation import fail
+from calibrant.estimators.regression_common import (
+    mean_of,
+    moments,
+    pooled_squares,
+    rank_scores,
+    ratio_variance,
+    squared_t,
+    stretch_factor,
+    table_kurtosis,
+)
+from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.recalibrate.regression_base import (
@@ -26,7 +34,7 @@ from calibrant.recalibrate.regression_base import (
     Stretched,
     as_distribution,
     center_of,
-    spread_of,
+    stretched,
 )
 from calibrant.table.binning import Cut, Distinct, EqualMass
 from calibrant.table.bintable import BinTable
@@ -49,9 +57,10 @@ class StdScaling(SpreadRecalibrator):
     ----------
     criterion : {"nll", "crps", "mad"}
         What s minimises on the recalibration set. The negative log likelihood has the closed form
-        :math:`s^2 = \overline{z^2}` for Gaussian forecasts (and this moment form is used for ensembles); for a
-        `Distribution` it is minimised over s. One tiny sigma can blow it up, and a warning says so. The CRPS, and
-        the median of abs(z) over that of a standard normal ("mad"), withstand such rows.
+        :math:`s^2 = \overline{z^2}` for Gaussian forecasts; for a `Distribution` it is minimised over s. One tiny
+        sigma can blow it up, and a warning says so. The CRPS, and the median of abs(z) over that of a standard normal
+        ("mad"), withstand such rows. Ensembles have "nll" only, which is `ExchangeableStretch` without its shift: it
+        withstands such rows too, and is 1 unless the draws clearly need a stretch.
 
     Attributes
     ----------
@@ -78,6 +87,14 @@ class StdScaling(SpreadRecalibrator):
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         if self.criterion not in ("nll", "crps", "mad"):
             fail(f"criterion must be 'nll', 'crps' or 'mad', got {self.criterion!r}.", ValueError)
+        if isinstance(task, Samples):
+            if self.criterion != "nll":
+                fail(
+                    f"criterion={self.criterion!r} is not for ensembles: draws stretched about their mean are no "
+                    "longer independent, so that the CRPS favours wrong factors; use 'nll', whose terms are bounded.",
+                    ValueError,
+                )
+            return {"scale": ExchangeableStretch(shift=False)._fit_output(task)["stretch"]}
         if self.criterion == "nll" and isinstance(task, Distribution):
             return {"scale": _likeliest_factor(task)}
         rows = task.rows()
@@ -91,13 +108,147 @@ class StdScaling(SpreadRecalibrator):
             _warn_if_carried_by_one(z, rows.key, weight)
             return {"scale": moment}
         start = _weighted_median(z, weight) / NORMAL_MAD or moment
-        if isinstance(task, Samples):
-            return {"scale": _minimiser(lambda s: mean_of(fair_crps(_scaled_draws(task, s)), weight), start)}
         std = rows.key
         return {"scale": _minimiser(lambda s: mean_of(s * std * gaussian_crps(z / s), weight), start)}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
         return np.full(len(std), learnt["scale"])
+
+
+#: Squared t-value below which a map of ensembles changes nothing; above it a change counts by 1 - (this / t²)².
+#: Test: tests/recalibrate/test_regression_maps.py::test_a_change_of_an_ensemble_must_stand_out.
+STANDS_OUT = 4.0
+
+#: Mean skewness of the draws beyond which their ranks set the stretch.
+#: Test: tests/recalibrate/test_regression_maps.py::test_skewed_draws_are_stretched_by_their_ranks.
+SKEWED = 0.25
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExchangeableStretch(OutputRecalibrator):
+    r"""Shift and stretch of an ensemble about its own mean, which leave a calibrated ensemble calibrated.
+
+    .. math:: x_j \mapsto \bar x + a s + c\,(x_j - \bar x)
+
+    with :math:`\bar x` and s the mean and standard deviation of the m draws of a row. With
+    :math:`D = (y - M)/S`, M and S being those of outcome and draws together after the change, c solves
+    :math:`\overline{D^2} = 1` (see `calibrant.scale_factor`) and a :math:`\overline D = 0`: for exchangeable values of
+    any distribution these are true at a = 0 and c = 1, however few the draws. A mean square of z-scores, or a CRPS of
+    stretched draws, is not minimal there. Each change then counts by :math:`1 - (4/t^2)^2`, and not at all below
+    :math:`t^2 = 4`, with t that of the mean of D, and for c the larger of that of the mean of :math:`D^2` and of the
+    spread of the ranks.
+
+    Parameters
+    ----------
+    shift : bool
+        Whether a is fitted; else it is 0.
+    equation : {"auto", "moments", "ranks"}
+        "ranks" chooses c such that the ranks of the outcome among the draws have the spread of uniform ones, which is
+        better if the draws are skewed; "auto" does so if they are.
+
+    Attributes
+    ----------
+    outputs_ : list of dict
+        The `shift` a and the `stretch` c.
+
+    Notes
+    -----
+    The stretched ensemble has uniform ranks if the draws are normal. The outcome of skewed draws is not exchangeable
+    with them after any stretch about the mean of a few: coverage is then right, and ranks nearly so.
+
+    Examples
+    --------
+    >>> import calibrant as cal, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y, draws = rng.normal(size=2000), 0.7 * rng.normal(size=(2000, 5))
+    >>> fixed = ExchangeableStretch().fit(cal.Samples(y, draws))
+    >>> fixed.outputs_[0]["shift"], round(fixed.outputs_[0]["stretch"], 1)
+    (0.0, 1.3)
+    >>> ExchangeableStretch().fit(cal.Samples(rng.normal(size=2000), rng.normal(size=(2000, 5)))).outputs_
+    [{'shift': 0.0, 'stretch': 1.0}]
+    """
+
+    shift: bool = True
+    equation: Literal["auto", "moments", "ranks"] = "auto"
+
+    def _require_kind(self, task: Forecast) -> None:
+        if not isinstance(task, Samples):
+            message = f"ExchangeableStretch is for ensembles (Samples), not {type(task).__name__}."
+            raise validation.UnsupportedPredictions(message)
+
+    def _fit_output(self, task: Forecast) -> dict[str, Any]:
+        if self.equation not in ("auto", "moments", "ranks"):
+            fail(f"equation must be 'auto', 'moments' or 'ranks', got {self.equation!r}.", ValueError)
+        data = _with_spread(task)
+        by_ranks = self.equation == "ranks" or (self.equation == "auto" and _skewed(data))
+        solve = _rank_stretch if by_ranks else stretch_factor
+        shift, factor = 0.0, solve(data)
+        if not factor > 0:
+            fail("All errors are zero: no spread would be small enough.", ValueError)
+        weight = stands_out(_t_value(stretched(data, factor).z(), data.weight)) if self.shift else 0.0
+        if weight > 0:
+            for _ in range(4):  # alternating: the mean hardly depends on the stretch
+                shift += _shift_step(stretched(data, factor, shift))
+                factor = solve(stretched(data, 1.0, shift))
+            shift *= weight
+            factor = solve(stretched(data, 1.0, shift))
+        moved = stretched(data, 1.0, shift)
+        evidence = abs(_t_value(rank_scores(moved)[:, 1], data.weight, spread=1.0))
+        if not by_ranks:
+            squares = pooled_squares(squared_t(moved), data.draws.shape[1])
+            evidence = max(evidence, abs(_t_value(squares - 1, data.weight)))
+        return {"shift": float(shift), "stretch": float(factor ** stands_out(evidence))}
+
+    def _transform(self, task: Forecast) -> Forecast:
+        self._require_kind(task)
+        return stretched(task, self.outputs_[0]["stretch"], self.outputs_[0]["shift"])
+
+    def _try(self) -> None:
+        self._transform(Samples([0.0, 0.0], [[-1.0, 1.0], [0.0, 1e3]]))
+
+
+def _with_spread(task: Forecast) -> Samples:
+    if not isinstance(task, Samples):  # pragma: no cover - refused before
+        raise TypeError(type(task).__name__)
+    validation.require("draws", task.draws, task.std > 0, "must not be all alike in a row: their spread is zero")
+    return task
+
+
+def stands_out(t: float) -> float:
+    """How much a change counts: 0 up to t² = 4, and nearly 1 far beyond."""
+    return 1 - (STANDS_OUT / t**2) ** 2 if t**2 > STANDS_OUT else 0.0
+
+
+def _t_value(values: Floats, weight: Floats | None, *, spread: float | None = None) -> float:
+    """The mean over its standard error, with weights that add up to their effective number."""
+    mean = mean_of(values, weight)
+    error = float(np.sqrt(mean_of((values - mean) ** 2, weight))) if spread is None else spread
+    size = len(values) if weight is None else float(weight.sum())
+    return mean * float(np.sqrt(size)) / error if error > 0 else 0.0
+
+
+def _shift_step(task: Samples) -> float:
+    """By how many standard deviations of the draws to move them for the mean of D to vanish, nearly."""
+    size, mean = task.draws.shape[1], mean_of(task.z(), task.weight)
+    within = task.draws.astype(np.float64, copy=False).std(axis=1, ddof=1)
+    return mean * float(np.median(task.pooled()[1] / within)) * (size + 1) / size
+
+
+def _skewed(task: Samples) -> bool:
+    """Whether the draws, whatever the outcomes, are skewed."""
+    away = task.draws - task.mean[:, None]
+    skewness = (away**3).mean(axis=1) / (away**2).mean(axis=1) ** 1.5
+    return abs(mean_of(skewness, task.weight)) > SKEWED
+
+
+def _rank_stretch(task: Samples) -> float:
+    """The stretch under which the ranks of the outcome have mean spread score 0; it moves in steps, so by halving."""
+    low, high = np.log(1e-3), np.log(1e3)
+    for _ in range(40):
+        middle = (low + high) / 2
+        wide = mean_of(rank_scores(stretched(task, float(np.exp(middle))))[:, 1], task.weight) > 0
+        low, high = (middle, high) if wide else (low, middle)
+    return float(np.exp((low + high) / 2))
 
 
 class VarianceIsotonic(SpreadRecalibrator):
@@ -116,7 +267,7 @@ class VarianceIsotonic(SpreadRecalibrator):
     """
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        cells = BinTable.of(task, Distinct()).filled()
+        cells = BinTable.of(moments(task), Distinct()).filled()
         starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
         level = observed / weight
         if not level.any():
@@ -159,7 +310,7 @@ class VarianceHistogram(SpreadRecalibrator):
     scaling: bool = False
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        table = BinTable.of(task, self.bins).filled()
+        table = BinTable.of(moments(task), self.bins).filled()
         error = table.observed_mean
         if not error.any():
             fail("All errors are zero: no spread would be small enough.", ValueError)
@@ -202,7 +353,7 @@ class SpreadSpline(SpreadRecalibrator):
     bins: int = 200
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        table = BinTable.of(task, EqualMass(min(self.bins, max(1, len(task) // 10)))).filled()
+        table = BinTable.of(moments(task), EqualMass(min(self.bins, max(1, len(task) // 10)))).filled()
         x = np.log(table.predicted_mean) / 2
         ratio = np.maximum(table.observed_mean / table.predicted_mean, 1e-12)
         precision = 1 / np.maximum(ratio_variance(table, table_kurtosis(table)), 1e-12)
@@ -277,11 +428,6 @@ def _minimiser(loss: Any, start: float) -> float:
     if of_log(middle) >= min(of_log(middle - 1), of_log(middle + 1)):  # one row that carries all may be far away
         bracket = (middle - 1, middle + 1)  # from which the search goes downhill
     return float(np.exp(minimize_scalar(of_log, bracket=bracket, tol=1e-10).x))
-
-
-def _scaled_draws(task: Samples, factor: float) -> Samples:
-    center = task.mean[:, None]
-    return Samples(task.y_true, center + factor * (task.draws - center))
 
 
 def _weighted_median(values: Floats, weight: Floats | None) -> float:
@@ -359,105 +505,3 @@ class CdfIsotonic(OutputRecalibrator):
         maps = [(learnt["u"], learnt["p"]) for learnt in self.outputs_]
         dist = Remapped(as_distribution(task).dist, maps)
         return Distribution(task.y_true, dist, weight=task.weight, group=task.group)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Conformal(OutputRecalibrator):
-    r"""Split conformal quantiles: intervals that cover in finite samples, whatever the forecast.
-
-    The quantile of level τ becomes :math:`\mu + \sigma q_\tau`, with q_τ the
-    :math:`\lceil (n+1)\tau \rceil`-th smallest (below one half: :math:`\lfloor (n+1)\tau \rfloor`-th) of the n
-    recalibration scores :math:`(y-\mu)/\sigma`. For exchangeable rows the interval between levels τ and 1 - τ covers
-    at least 1 - 2τ. `Quantiles` are shifted level by level instead (conformalised quantile regression).
-
-    Parameters
-    ----------
-    levels : sequence of float in (0, 1)
-        The quantiles to predict, for forecasts other than `Quantiles`.
-    normalised : bool
-        Divide the scores by σ. Without, all rows get the same widths (the plain split method).
-    symmetric : bool
-        Use abs(y - μ), so that intervals are centred; the levels must then pair up as τ and 1 - τ.
-
-    References
-    ----------
-    Lei, G'Sell, Rinaldo, Tibshirani, Wasserman (2018), Distribution-Free Predictive Inference for Regression; Romano,
-    Patterson, Candès (2019), Conformalized Quantile Regression.
-
-    Examples
-    --------
-    >>> import calibrant as cal, numpy as np
-    >>> z = np.random.default_rng(0).normal(size=2000)
-    >>> data = cal.Gaussian(3 * z, 0 * z, 0 * z + 1)
-    >>> fixed = Conformal(levels=[0.05, 0.95]).fit(data).transform(data)
-    >>> fixed, round(cal.coverage(fixed, nominal=0.9), 2)
-    (<Quantiles, n=2_000>, 0.9)
-    """
-
-    levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
-    normalised: bool = True
-    symmetric: bool = False
-
-    def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        if isinstance(task, Quantiles):
-            gaps = task.y_true[:, None] - task.values
-            shift = [_conformal_quantile(gaps[:, [k]].ravel(), tau, task.weight) for k, tau in enumerate(task.levels)]
-            return {"levels": task.levels, "score": np.array(shift)}
-        levels = np.array([validation.fraction("levels", level) for level in np.sort(np.asarray(self.levels)).tolist()])
-        scores = _errors(task) / (spread_of(task) if self.normalised else 1.0)
-        if not self.symmetric:
-            return {"levels": levels, "score": np.array([_conformal_quantile(scores, t, task.weight) for t in levels])}
-        if np.abs(levels + levels[::-1] - 1).max() > 1e-9:
-            fail(f"symmetric intervals need levels in pairs t and 1 - t, got {levels.tolist()}.", ValueError)
-        size = np.abs(scores)
-        half = [0.0 if abs(t - 0.5) < 1e-9 else _conformal_quantile(size, abs(2 * t - 1), task.weight) for t in levels]
-        return {"levels": levels, "score": np.sign(levels - 0.5) * half}
-
-    def _try(self) -> None:
-        if len(self.outputs_) == 1:
-            super()._try()
-
-    def _transform(self, task: Forecast) -> Quantiles:
-        if len(self.outputs_) > 1:
-            message = "Several outputs: transform them one by one (data.outputs), each with a map of its own."
-            raise InvalidPredictions(message)
-        learnt = self.outputs_[0]
-        kept: dict[str, Any] = {"weight": task.weight, "group": task.group}
-        if isinstance(task, Quantiles):
-            if not np.array_equal(task.levels, learnt["levels"]):
-                message = f"levels must be those of the fit, {learnt['levels'].tolist()}, got {task.levels.tolist()}."
-                raise InvalidPredictions(message)
-            return Quantiles(task.y_true, task.levels, task.values + learnt["score"], sort=True, **kept)
-        std = spread_of(task) if self.normalised else np.ones(len(task))
-        values = (task.y_true - _errors(task))[:, None] + std[:, None] * np.sort(learnt["score"])
-        return Quantiles(task.y_true, learnt["levels"], values, **kept)
-
-
-def _errors(task: Forecast) -> Floats:
-    """Outcome minus mean."""
-    if isinstance(task, Gaussian):
-        return task.error()
-    mean: Floats = task.mean  # type: ignore[attr-defined]  # spread_of has refused what has none
-    return np.asarray(task.y_true - mean, dtype=np.float64)
-
-
-def _conformal_quantile(scores: Floats, level: float, weight: Floats | None) -> float:
-    """The order statistic that a new exchangeable score stays below with at least this probability.
-
-    Below one half, the one it stays above with at least the complement.
-    """
-    if level < 0.5:
-        return -_conformal_quantile(-scores, 1 - level, weight)
-    size = len(scores)
-    if weight is None:
-        rank = int(np.ceil((size + 1) * level - 1e-9))
-        if rank > size:
-            message = f"Level {level:g} needs at least {int(np.ceil(level / (1 - level) - 1e-9))} rows, got {size}."
-            raise InvalidPredictions(message)
-        return float(np.partition(scores, rank - 1)[rank - 1])
-    order = np.argsort(scores)
-    running = np.cumsum(weight[order]) / (weight.sum() + weight.max())  # the new row may weigh as much as any
-    rank = int(np.searchsorted(running, level - 1e-12))
-    if rank == size:
-        fail(f"Level {level:g} needs more weight than these {size} rows have.")
-    return float(scores[order][rank])

@@ -6,7 +6,10 @@ from scipy.special import ndtri
 
 import calibrant as cal
 from calibrant.inference import Bootstrap, SpreadInversion
+from calibrant.inference.inversion.spread import SpreadError, _at_least, _ClusterLine, _Trials
+from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.inversion import tail_risk
+from calibrant.numerics.random_draws import generator
 from calibrant.results import Target
 from tests.inference.spreads import forecasts
 
@@ -138,3 +141,39 @@ def test_fewer_than_two_draws_raise_an_error():
     with pytest.raises(ValueError, match="at least 2"):
         SpreadInversion(draws=1)
     SpreadInversion(draws=2)
+
+
+def test_few_clusters_also_have_the_errors_of_plausible_lines():
+    """Ten clusters that share a spread: a line through them may be steep, which the fit of all rows does not know."""
+    rng = np.random.default_rng(0)
+
+    def of(clusters):
+        group = np.repeat(np.arange(clusters), 10)
+        std = rng.lognormal(0, 0.5, clusters)[group]
+        z = np.sqrt(0.5) * rng.normal(size=clusters)[group] + np.sqrt(0.5) * rng.normal(size=len(group))
+        return cal.Gaussian(std * z, 0 * std, std, group=group)
+
+    for clusters, extended in ((10, True), (26, True), (49, True), (50, False), (99, False)):
+        data = of(clusters)
+        cells = SpreadCells.of(data, needed_by="test")
+        fit = SpreadFit.of(cells, 299, generator(0, "spread inversion"))
+        error = SpreadError.of(Target("relative spread error", 1.0), fit.variance)
+        inner = _Trials(fit, error, 0.95).ends()
+        line = _ClusterLine.of(cells, fit).ends(error, fit.share, cells.clusters.effective, 0.95)
+        found = cal.interval(cal.ence, data).interval
+        expected = (min(inner[0], line[0]), max(inner[1], line[1])) if extended else inner
+        assert (found.low, found.high) == pytest.approx(expected)
+
+
+def test_the_line_is_the_gamma_fit_and_its_floor_that_of_normal_errors():
+    rng = np.random.default_rng(1)
+    group, std = np.repeat(np.arange(8), 25), rng.lognormal(0, 0.5, 200)
+    data = cal.Gaussian(std**1.5 * rng.normal(size=200), 0 * std, std, group=group)
+    cells = SpreadCells.of(data, needed_by="test")
+    fit = SpreadFit.of(cells, 99, generator(0, "spread inversion"))
+    line = _ClusterLine.of(cells, fit)
+    assert line.coefficients[1] == pytest.approx(0.5, abs=0.25)  # log r² = log σ, of standard deviation 0.5
+    same = _at_least(np.diag([1.0, 4.0]), np.diag([2.0, 1.0]))
+    np.testing.assert_allclose(same, np.diag([2.0, 4.0]), atol=1e-9)
+    constant = cal.Gaussian(rng.normal(size=200), np.zeros(200), np.ones(200), group=group)
+    assert cal.interval(cal.ence, constant).interval.low == 0

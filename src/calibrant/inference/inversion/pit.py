@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.sample import row_clusters, rows_that_count
+from calibrant.inference.sample import ForecastClusters, forecast_clusters, rows_that_count
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import Path, multiples_to, tail_risk
 from calibrant.numerics.random_draws import generator
@@ -36,7 +36,9 @@ class PitInversion:
 
     Transforms that are known only up to an interval (draws, quantiles, counts) are spread over it at random, which
     keeps them uniform if the forecaster is calibrated; between the levels of `Quantiles`, and between the ranks of
-    `Samples`, F is linear. Weights count by Kish's number of rows; clusters divide it by their design effect.
+    `Samples`, F is linear. Weights count by Kish's number of rows; clusters divide it by their design effect, or by
+    that of normal errors with the correlation seen within clusters if larger, and few by the square of Student's
+    over the normal quantile. Nothing is claimed of fewer than 6 effective clusters.
 
     Parameters
     ----------
@@ -69,10 +71,13 @@ class PitInversion:
             message = f"PitInversion is for interval_error, quantile_error and pit_error of forecasts, not {data!r}."
             raise InvalidPredictions(message)
         rng = generator(self.seed, "inversion of PIT counts")
-        counts = _LevelCounts.of(data, estimate, rng)
+        clusters = forecast_clusters(data, data.y_true.size)
+        if clusters is not None:
+            clusters.require_enough()
+        counts = _LevelCounts.of(data, estimate, rng, clusters, level)
         low, high = counts.ends(self.draws, tail_risk(level), rng)
         low, high = counts.beyond_cells(low, high, float(estimate))
-        words = "independent rows (or clusters)"
+        words = ("" if clusters is None else clusters.words) + "independent rows (or clusters)"
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=estimate.target)
 
 
@@ -87,7 +92,14 @@ class _LevelCounts:
     ties: bool
 
     @classmethod
-    def of(cls, data: Forecast, estimate: Estimate, rng: np.random.Generator) -> _LevelCounts:
+    def of(
+        cls,
+        data: Forecast,
+        estimate: Estimate,
+        rng: np.random.Generator,
+        clusters: ForecastClusters | None = None,
+        level: float = 0.95,
+    ) -> _LevelCounts:
         central, norm = bool(estimate.details["central"]), float(estimate.target.norm)  # type: ignore[union-attr]
         given = estimate.details.get("levels")
         low, high = data.pit()
@@ -104,9 +116,11 @@ class _LevelCounts:
         weight, cell = data.flat_weight, np.searchsorted(nodes, transform, side="left")
         total = np.bincount(cell, weight, len(nodes) + 1)
         running = np.cumsum(total)[:-1] / total.sum()
-        clusters = row_clusters(data, len(cell))
         residuals = ((cell <= node) - running[node] for node in range(len(nodes)))
-        size = rows_that_count(weight, residuals, clusters, len(cell))
+        size = rows_that_count(weight, residuals, None if clusters is None else clusters.label, len(cell))
+        if clusters is not None:  # squares of errors decide about central intervals, errors about quantiles
+            size = min(size, clusters.normal_rows(clusters.correlation ** (2 if central else 1)))
+            size /= (clusters.reach(level) / float(ndtri((1 + level) / 2))) ** 2
         return cls(nodes, running, size, error, known and len(np.unique(transform)) < len(transform))
 
     def ends(self, draws: int, risk: float, rng: np.random.Generator) -> tuple[float, float]:

@@ -28,6 +28,10 @@ JOINT = 0.995
 #: Test: tests/inference/inversion/test_binary_constants.py.
 SPARSE = 2.0
 
+#: Below this many effective clusters the interval also holds the errors of all plausible lines.
+#: Test: tests/inference/inversion/test_spread.py::test_few_clusters_also_have_the_errors_of_plausible_lines.
+LINE_CLUSTERS = 50
+
 #: Added to the assumption of an interval that rows not seen could change.
 TAILS = "tails too heavy for this many rows: errors larger than any in the sample may decide, do not rely on it"
 
@@ -48,7 +52,10 @@ class SpreadInversion:
     one that is linear and for jumps where the fit clearly changes sign, and both ends for large errors that are not in
     the sample and for the sampling of σ. Of `uce`, which the largest spreads decide, the upper end is also no lower
     than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, which no fit has smoothed. Weights
-    count by Kish's number of rows; clusters divide it by their design effect.
+    count by Kish's number of rows; clusters divide it by their design effect, or by that of normal errors with the
+    correlation seen within clusters if larger. Of fewer than 50 effective clusters, which often share a spread, the
+    interval is extended to the errors of all lines :math:`\log r^2 = a + b \log\sigma` in the confidence ellipse of a
+    jackknife over clusters; nothing is claimed of fewer than 6.
 
     Parameters
     ----------
@@ -91,9 +98,19 @@ class SpreadInversion:
             raise TypeError(message)
         cells = SpreadCells.of(data, needed_by="SpreadInversion")
         draws = enough_draws(self.draws, tail_risk(level))
+        if cells.clusters is not None:
+            cells.clusters.require_enough()
         fit = SpreadFit.of(cells, draws, generator(self.seed, "spread inversion"))
-        low, high = _Trials(fit, SpreadError.of(target, fit.variance), level).ends()
-        words = "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
+        error = SpreadError.of(target, fit.variance)
+        low, high = _Trials(fit, error, level).ends()
+        few = ""
+        if cells.clusters is not None and cells.clusters.effective < LINE_CLUSTERS:
+            line = _ClusterLine.of(cells, fit).ends(error, fit.share, cells.clusters.effective, level)
+            low, high, few = min(low, line[0]), max(high, line[1]), cells.clusters.words
+        words = (
+            few
+            + "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
+        )
         words = f"{TAILS}; {words}" if fit.heavy_tails else words
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=target)
 
@@ -224,6 +241,83 @@ class _Trials:
         inner = 1 / (error.norm * max(whole, 1e-9) ** (error.norm - 1))
         spread = float(np.std(fit.noise @ (fit.share * slope))) * inner
         return whole + float(ndtri(1 - tail_risk(self.level))) * spread
+
+
+@dataclass(frozen=True, eq=False)
+class _ClusterLine:
+    """A line of log r² in log σ, with the covariance of its coefficients over clusters.
+
+    The covariance is that of the jackknife over clusters, raised in every direction to that of normal errors with the
+    correlation seen within clusters.
+    """
+
+    columns: Floats
+    coefficients: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, cells: SpreadCells, fit: SpreadFit) -> _ClusterLine:
+        """From rows with clusters, in the pooled cells of a fit."""
+        clusters, pools = cells.clusters, len(fit.share)
+        if clusters is None or cells.cell is None or cells.row_second is None:  # pragma: no cover - clusters have rows
+            raise RuntimeError(repr(cells))
+        number, place = len(clusters.size), clusters.label * pools + fit.pool[cells.cell]
+        mass, seen, squares = (
+            np.bincount(place, column, number * pools).reshape(number, pools)
+            for column in (clusters.share, clusters.share * cells.row_second, clusters.share**2)
+        )
+        x = np.log(fit.variance) / 2
+        x = x - fit.share @ x
+        size = float(np.sqrt(fit.share @ x**2))
+        columns = np.column_stack([np.ones(pools), x / size]) if size > 1e-9 else np.ones((pools, 1))
+        whole = _log_lines(columns, mass.sum(axis=0)[None], seen.sum(axis=0)[None])
+        rest = _log_lines(columns, mass.sum(axis=0) - mass, seen.sum(axis=0) - seen, whole[0]) - whole
+        bread = np.linalg.inv((columns * fit.share[:, None]).T @ columns)
+        sums, alike = mass @ columns, clusters.correlation**2
+        inner = (1 - alike) * (columns * squares.sum(axis=0)[:, None]).T @ columns + alike * sums.T @ sums
+        jackknife = (number - 1) / number * rest.T @ rest
+        return cls(columns, whole[0], _at_least(jackknife, 2 * bread @ inner @ bread))
+
+    def ends(self, error: SpreadError, share: Floats, clusters: float, level: float) -> tuple[float, float]:
+        """The smallest and the largest error of lines in the confidence ellipse."""
+        from scipy.special import fdtri
+
+        number = self.columns.shape[1]
+        radius = float(np.sqrt(number * fdtri(number, max(clusters - number, 1.0), level)))
+        angle = np.linspace(0, 2 * np.pi, 73)[:-1]
+        unit = np.stack([np.cos(angle), np.sin(angle)], axis=1) if number == 2 else np.array([[1.0], [-1.0]])
+        root = np.linalg.cholesky(self.covariance)
+        steps = np.concatenate([part * radius * unit @ root.T for part in (0.0, 0.25, 0.5, 0.75, 1.0)])
+        errors = error((self.coefficients + steps) @ self.columns.T, share)
+        away = np.linalg.solve(root, self.coefficients)
+        return 0.0 if away @ away <= radius**2 else float(errors.min()), float(errors.max())
+
+
+def _log_lines(columns: Floats, mass: Floats, seen: Floats, start: Floats | None = None) -> Floats:
+    """Coefficients of log(seen / mass) by gamma quasi-likelihood, for each row of cells; Newton's method."""
+    number = columns.shape[1]
+    first = np.log(np.maximum(seen.sum(axis=1), 1e-300) / mass.sum(axis=1))
+    found = (
+        np.column_stack([first, np.zeros((len(seen), number - 1))]) if start is None else np.tile(start, (len(seen), 1))
+    )
+    ridge = 1e-12 * np.eye(number)
+    for _ in range(30):
+        weight = seen * _exp(-found @ columns.T)
+        slope = (weight - mass) @ columns
+        curve = np.einsum("bp,pi,pj->bij", weight, columns, columns) + ridge
+        step = np.clip(np.linalg.solve(curve, slope[:, :, None])[:, :, 0], -1.0, 1.0)
+        found = found + step
+        if np.abs(step).max() < 1e-8:
+            break
+    return found
+
+
+def _at_least(covariance: Floats, floor: Floats) -> Floats:
+    """The covariance, raised to no less than `floor` in every direction of it."""
+    root = np.linalg.cholesky(floor + 1e-12 * np.eye(len(floor)))
+    inner = np.linalg.solve(root, np.linalg.solve(root, covariance).T)
+    values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+    return root @ (vectors * np.maximum(values, 1.0)) @ vectors.T @ root.T
 
 
 def _exp(values: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Forecast
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.regression_common import spread_rows
-from calibrant.inference.sample import row_clusters
+from calibrant.inference.sample import ForecastClusters, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import (
     SHAPE_KNOTS,
@@ -59,6 +59,8 @@ class SpreadCells:
         infinite where there are too few rows, or only a table.
     cell, row_share, row_second, cluster : arrays or None
         Of each row: its cell, share, z² and cluster number. Only of clustered or weighted rows, or if asked for.
+    clusters : ForecastClusters or None
+        The clusters of rows, where rows depend on each other.
     """
 
     n: int
@@ -74,6 +76,7 @@ class SpreadCells:
     row_share: Floats | None = None
     row_second: Floats | None = None
     cluster: NDArray[np.intp] | None = None
+    clusters: ForecastClusters | None = None
 
     @classmethod
     def of(cls, data: Forecast | BinTable, *, needed_by: str, keep_rows: bool = False) -> SpreadCells:
@@ -88,7 +91,11 @@ class SpreadCells:
         second = rows.observed[some] / rows.predicted[some]
         starts = np.flatnonzero(np.diff(sigma, prepend=-1.0))
         first, fourth = share * second, share * second**2
-        cluster = row_clusters(data, len(weight))
+        cluster, clusters = row_clusters(data, len(weight)), None
+        if cluster is not None:
+            sign = np.sign(data.y_true - data.mean).ravel()[some]  # type: ignore[attr-defined]  # they have a spread
+            label = np.unique(cluster[some], return_inverse=True)[1].reshape(-1)
+            clusters = ForecastClusters.of(label, weight[some], sign * np.sqrt(second))
         if cluster is None and (keep_rows or not all_alike(rows.weight)):
             cluster = np.arange(len(weight))
         clustered = cluster is not None
@@ -107,6 +114,7 @@ class SpreadCells:
             row_share=share if clustered else None,
             row_second=second if clustered else None,
             cluster=None if cluster is None else np.unique(cluster[some], return_inverse=True)[1].reshape(-1),
+            clusters=clusters,
         )
 
     @classmethod
@@ -193,14 +201,17 @@ def missing_mass(kurtosis: float, largest_share: float) -> float:
     return max(1.5, 3 * (kurtosis - 1) / (kurtosis + 3)) * largest_share
 
 
+#: What is said of outcomes that all equal their predicted means.
+NO_ERRORS = (
+    "y_true equals the predicted mean in all {n} rows, so the size of the errors is unknown: no interval or test can "
+    "be given. Check that y_true and mean are different columns."
+)
+
+
 def require_errors(cells: SpreadCells) -> None:
     """Refuse outcomes that all equal their predicted means."""
     if cells.mean_square <= 0:
-        message = (
-            f"y_true equals the predicted mean in all {cells.n} rows, so the size of the errors is unknown: no "
-            "interval or test can be given. Check that y_true and mean are different columns."
-        )
-        raise InvalidPredictions(message)
+        raise InvalidPredictions(NO_ERRORS.format(n=cells.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,5 +437,7 @@ def _law(cells: SpreadCells, gap: Floats, freedom: int) -> tuple[float, float]:
     if cells.cluster is None or cells.cell is None or cells.row_share is None or cells.row_second is None:
         return raised, 1.0
     error = cells.row_share * (cells.row_second * scale[cells.cell] - 1)
-    together = float((np.bincount(cells.cluster, error) ** 2).sum())
-    return raised, max(together / float(error @ error), 1.0)
+    together = float((np.bincount(cells.cluster, error) ** 2).sum()) / float(error @ error)
+    if cells.clusters is not None:
+        together = max(together, size / cells.clusters.normal_rows(cells.clusters.correlation**2))
+    return raised, max(together, 1.0)

@@ -462,7 +462,8 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
 
 
 def _forecast_maps(*, quantiles: bool) -> list[tuple[Any, float]]:
-    from calibrant.recalibrate.regression_maps import Conformal, SpreadSpline, StdScaling, VarianceIsotonic
+    from calibrant.recalibrate.regression_maps import SpreadSpline, StdScaling, VarianceIsotonic
+    from calibrant.recalibrate.regression_quantiles import Conformal
 
     if quantiles:
         return [(Conformal(), 1.0)]
