@@ -8,8 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.inference import miscalibration_cost
-from calibrant.inference.decision_costs import _Gains, _losses_in_band
-from calibrant.inference.isotonic_bands import band_of
+from calibrant.inference.decision_costs import _Gains, _Moves
 
 AT = np.array([0.2, 0.05, 0.5, 0.8])
 
@@ -47,7 +46,7 @@ def test_before_and_after_are_net_benefits_written_out():
     before, after = (cal.net_benefit(data.y_true, p, thresholds=AT).value for p in (data.y_prob, data.y_prob**2))
     assert found.before == pytest.approx(before)
     assert found.after == pytest.approx(after)
-    assert found.cost == pytest.approx(after - before)
+    assert found.cost == pytest.approx(np.maximum(after - before, 0.0))
     weight = np.random.default_rng(1).gamma(2.0, size=500)
     weighted = cal.Binary(data.y_true, data.y_prob, weight=weight)
     found = miscalibration_cost(weighted, thresholds=AT, recalibrator=Half())
@@ -90,8 +89,10 @@ def test_simultaneous_bands_are_wider_and_tables_and_clusters_work():
     found = miscalibration_cost(clustered, thresholds=AT, recalibrator=Half())
     alone = miscalibration_cost(data, thresholds=AT, recalibrator=Half())
     assert found.cost - found.low == pytest.approx(alone.cost - alone.low, rel=0.05)
-    assert found.decision_loss.interval.side == "lower"
-    assert json.loads(json.dumps(found.to_dict()))["decision_loss"]["interval"]["high"] == 1.0
+    assert found.high == pytest.approx(alone.high, rel=0.05)
+    high = found.decision_loss.interval.high
+    assert alone.decision_loss.interval.high == pytest.approx(high, rel=0.05)
+    assert json.loads(json.dumps(found.to_dict()))["decision_loss"]["interval"]["high"] == high
 
 
 def test_degenerate_data_are_defined_and_wrong_ones_refused():
@@ -115,22 +116,41 @@ def test_it_can_be_drawn():
     assert "95% interval, pointwise" in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-@pytest.mark.parametrize("rising", [True, False])
-def test_the_largest_loss_in_a_band_is_the_sum_over_its_cells(rising):
-    rng = np.random.default_rng(3)
-    p = rng.beta(1.1, 0.4, 700)
-    p[:300] = p[:300].round(1)
-    whole = cal.BinTable.of(cal.Binary(rng.random(700) < (p**1.3 if rising else 1 - p), p), cal.table.Distinct())
-    band = band_of(whole.coarsen(cal.EqualMass(60)).filled(), 0.9)
-    assert (band.low_score < band.high_score).any()  # some cells have scores on both sides of a threshold
-    at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
-    for k, found in enumerate(_losses_in_band(band, at)):
-        for t, loss in zip(at, found, strict=True):
-            below, above = (
-                (band.low_score < t, band.high_score >= t) if k else (band.low_score <= t, band.high_score > t)
-            )
-            worst = np.maximum(below * np.maximum(band.upper - t, 0), above * np.maximum(t - band.lower, 0))
-            assert loss == pytest.approx(worst @ band.share, abs=1e-12)
+def test_the_upper_end_is_the_largest_limit_of_another_score_to_treat_from():
+    """Written out with the limits of shares by Wilson's formula, for every score."""
+    data, z, t = rows(200, seed=4), 1.959964, 0.4
+
+    def wilson(share, sign):
+        root = np.sqrt(share * (1 - share) * 200 + z**2 / 4)
+        return (share * 200 + z**2 / 2 + sign * z * root) / (200 + z**2)
+
+    found = 0.0
+    for score in np.append(np.sort(data.y_prob), 2.0):
+        moved = (data.y_prob >= min(score, t)) & (data.y_prob < max(score, t))
+        hits, misses = np.mean(moved & (data.y_true == 1)), np.mean(moved & (data.y_true == 0))
+        sign = 1 if score < t else -1
+        reach = abs(wilson(hits, sign) - hits), t / (1 - t) * abs(wilson(misses, -sign) - misses)
+        shared = np.sqrt(hits * misses / ((1 - hits) * (1 - misses)))
+        spread = np.sqrt(reach[0] ** 2 + reach[1] ** 2 + 2 * shared * reach[0] * reach[1])
+        found = max(found, (sign * (hits - t / (1 - t) * misses) + spread) * moved.any())
+    assert _Moves.of(data).limit(t, 0.95) == pytest.approx(found, rel=1e-6)
+
+
+@pytest.mark.parametrize("curve", ["calibrated", "jump"])
+def test_ends_are_not_negative_and_of_the_size_of_the_cost(curve):
+    """Of 2,000 rows the interval is as wide as a few costs of a mild error; where the curve jumps it holds the cost."""
+    rng, missed, width = np.random.default_rng(8), 0, []
+    for _ in range(12):
+        p = rng.random(2000)
+        data = cal.Binary(rng.random(2000) < (p if curve == "calibrated" else np.where(p < 0.5, 0.2, 0.7)), p)
+        found = miscalibration_cost(data, thresholds=[0.3])
+        assert found.low[0] >= 0
+        assert found.cost[0] >= 0
+        width.append(found.high[0] - found.low[0])
+        truth = 0.0 if curve == "calibrated" else 0.2 * 0.1 / 0.7  # scores from 0.3 to 0.5 have a probability of 0.2
+        missed += not found.low[0] <= truth <= found.high[0]
+    assert missed <= 2
+    assert np.mean(width) < (0.02 if curve == "calibrated" else 0.04)
 
 
 @pytest.mark.parametrize("clustered", [False, True])

@@ -36,6 +36,27 @@ def test_the_confidence_band_holds_the_true_curve_everywhere(world):
     assert curve.simultaneous
 
 
+def test_the_confidence_band_holds_where_the_curve_jumps():
+    """512 cells of 100,000 rows hold scores on both sides of a step."""
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(8):
+        p = rng.random(100_000)
+        curve = cal.reliability_curve(rng.random(100_000) < np.floor(20 * p) / 20, p, draws=2)
+        truth = np.floor(20 * curve.predicted) / 20
+        missed += bool(((truth < curve.confidence_low) | (truth > curve.confidence_high)).any())
+    assert missed <= 1  # of 5 % each
+
+
+def test_a_cell_of_one_score_keeps_its_own_bounds():
+    rng = np.random.default_rng(1)
+    p = np.append(np.full(5000, 0.5), rng.random(5000))
+    data = cal.Binary(rng.random(10_000) < p, p)
+    curve, width = cal.reliability_curve(data, draws=2), {}
+    for name, place in (("alone", np.argmax(curve.share)), ("shared", np.argmax(curve.share) + 5)):
+        width[name] = curve.confidence_high[place] - curve.confidence_low[place]
+    assert width["alone"] < 0.12 < width["shared"]
+
+
 def test_bins_have_binomial_bands():
     data = BENT.sample(1000)
     curve = cal.reliability_curve(data, bins=cal.EqualWidth(5))

@@ -15,27 +15,32 @@ from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
 from calibrant.inference.decision_curves import checked_thresholds, net_benefit
-from calibrant.inference.isotonic_bands import Band, isotonic_band
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
 from calibrant.inference.residual_noise import require_clusters
+from calibrant.inference.sample import Sample, design_effect
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
-from calibrant.results.estimate import Estimate, Interval, Side, plain_fields
+from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
 
+#: Scores from which rows could be treated instead, and thresholds at which the decision loss looks for the largest.
+#: Speed: more would differ by less than a two-thousandth of the rows, or a hundredth of the thresholds.
+_PLACES, _THRESHOLDS = 2048, 100
+
 
 @dataclass(frozen=True, eq=False)
 class MiscalibrationCost:
-    """Net benefit that cross-validated recalibration gains at each threshold; made by `miscalibration_cost`.
+    """What miscalibration costs at each threshold, in units of net benefit; made by `miscalibration_cost`.
 
     Attributes
     ----------
     threshold, before, after : arrays
         Net benefit of the predictions, and of their recalibration on rows that it was not fitted to.
     cost, low, high : arrays
-        `after` less `before`, with its interval, pointwise or simultaneous as `band` says.
+        `after` less `before`, or 0 where that is negative, with the interval of the true cost, pointwise or
+        simultaneous as `band` says.
     decision_loss : Estimate
         The calibration decision loss, with its interval.
 
@@ -95,19 +100,26 @@ def miscalibration_cost(
               \Bigr] \ge 0.
 
     It is estimated by the net benefit (see `net_benefit`) of the predictions recalibrated by maps fitted without the
-    row's fold, less that of the predictions; below zero, recalibration does harm at that threshold. No map gains more
-    than c, so that a low end for these maps on new rows is one for C too. They can gain less: the high end is at least
-    the largest cost of any rising curve in the `IsotonicBand` of the data. With weights or clusters, for which there is
-    no such band, the high end is for the maps only, and can be too low for C where the true curve jumps.
+    row's fold, less that of the predictions, or 0 if recalibration does harm at that threshold. No map gains more
+    than c, so that a low end for these maps on new rows is one for C too. They can gain less. If the true curve rises,
+    treating by c(p) is treating from some score s on, and
+
+    .. math:: C(t) = \sup_s D(s, t), \qquad D(s, t) = \frac{1}{1 - t}\,
+              E\bigl[(Y - t)(\mathbf 1\{p \ge s\} - \mathbf 1\{p \ge t\})\bigr].
+
+    The supremum is attained at one score, whatever it is, so that the largest upper limit of D(s, t) over all s is one
+    of C without allowance for the search. Limits of D combine Wilson limits of the shares of events and of others that
+    are treated otherwise (MOVER). With weights they use Kish's effective number of rows, with clusters its quotient by
+    the design effect of the residuals.
 
     The **calibration decision loss** is the largest cost over all decisions whose payoffs lie between 0 and 1, which
     for two actions is
 
     .. math:: \mathrm{CDL} = \sup_t C(t) \min\Bigl(1, \frac{1 - t}{t}\Bigr).
 
-    Its estimate takes the largest value over the thresholds, at least 0; the low end of its interval is the largest low
-    end of a simultaneous band, and the high end the largest value that any rising curve in the `IsotonicBand` of the
-    data has, each with half of the error probability. With weights or clusters it is a lower bound only.
+    Its estimate takes the largest value over the thresholds; the low end of its interval is the largest low end of a
+    simultaneous band, and the high end the largest upper limit of D(s, t) in these units over all s and t, each with
+    half of the error probability.
 
     Parameters
     ----------
@@ -142,19 +154,17 @@ def miscalibration_cost(
         fail(f"miscalibration_cost needs binary predictions with all outcomes, not {task!r}.")
     split = table_cells if isinstance(task, BinTable) else binary_rows
     rows = recalibrated(split(task, [1.0] * folds, seed), recalibrator)  # type: ignore[arg-type]
-    gains = _Gains.of(rows, at)
+    gains, moves = _Gains.of(rows, at), _Moves.of(task)
     together = pointwise_level(gains.covariance(), level)
-    low, high = gains.limits(level if band == "pointwise" else together)
+    cost = np.maximum(gains.value, 0.0)
+    low = np.maximum(gains.limits(level if band == "pointwise" else together)[0], 0.0)
     bounds = gains.limits(together)[0] if band == "pointwise" else low
-    curves = isotonic_band(task, level=(1 + level) / 2) if _counts_rows(task) else None
-    if curves is not None:
-        high = np.maximum(high, _losses_in_band(curves, at)[1] / (1 - at))
+    number = 1 if band == "pointwise" else len(at)
+    high = np.maximum([moves.limit(t, 1 - (1 - level) / number) for t in at], np.maximum(cost, low))
     words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
-    loss = _decision_loss(curves, at, gains.value, bounds, level=level, words=words, n=rows.n)
+    loss = _decision_loss(moves, at, cost, bounds, level=level, words=words, n=rows.n)
     before = net_benefit(task, thresholds=at).value
-    return MiscalibrationCost(
-        at, before, before + gains.value, gains.value, low, high, loss, level=level, band=band, n=rows.n
-    )
+    return MiscalibrationCost(at, before, before + gains.value, cost, low, high, loss, level=level, band=band, n=rows.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,65 +267,76 @@ class _Gains:
         return self._sums(self.rows.weight, label) - weight[:, None] * self.value
 
 
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """What treating from another score on would gain: rising scores, and shares of events and of others below each.
+
+    `size` is the number of independent rows that say as much.
+    """
+
+    score: Floats
+    events: Floats
+    others: Floats
+    size: float
+
+    @classmethod
+    def of(cls, data: Binary | BinTable) -> _Moves:
+        """From the fine table of the rows."""
+        table = Sample.of(data, needed_by="miscalibration_cost").table
+        events = table.observed / table.total
+        size = table.total**2 / float(table.weight_squares.sum())
+        if isinstance(data, Binary) and data.group is not None:
+            rows = Sample.of_rows(data)
+            size /= design_effect([rows.row_share * rows.residual], rows.cluster)
+        sums = (np.append(0.0, np.cumsum(part)) for part in (events, table.share - events))
+        return cls(table.predicted_mean, *sums, size)
+
+    def limit(self, t: float, level: float) -> float:
+        """The upper end of a two-sided interval of the cost at a threshold, if the curve rises."""
+        return self._limit(t, int(np.searchsorted(self.score, t, side="left")), level)
+
+    def largest(self, level: float) -> float:
+        """That of the largest cost at any threshold, in units of payoffs between 0 and 1."""
+        some = self.score[np.unique(np.linspace(0, len(self.score) - 1, _THRESHOLDS).astype(np.intp))]
+        found = 0.0
+        for t in np.append(some[(some > 0) & (some < 1)], 0.5):
+            for side in ("left", "right"):  # at a score, and just above it
+                place = int(np.searchsorted(self.score, t, side=side))  # type: ignore[call-overload]
+                found = max(found, self._limit(t, place, level) * min(1.0, (1 - t) / t))
+        return min(found, 1.0)
+
+    def _limit(self, t: float, place: int, level: float) -> float:
+        """If scores from this place on are treated now, over all places from which they could be."""
+        from scipy.special import ndtri
+
+        z, odds, more = float(ndtri((1 + level) / 2)), t / (1 - t), self._places < place
+        hits, misses = (part[place] - part[self._places] for part in (self.events, self.others))
+        with_event = _wilson_reach(np.abs(hits), self.size, np.where(more, z, -z))
+        without = odds * _wilson_reach(np.abs(misses), self.size, np.where(more, -z, z))
+        a, b = np.abs(hits), np.abs(misses)
+        shared = np.sqrt(a * b / np.maximum((1 - a) * (1 - b), 1e-300))
+        reach = np.sqrt(with_event**2 + without**2 + 2 * shared * with_event * without)
+        gain = np.where(self._places == place, 0.0, hits - odds * misses + reach)
+        return max(float(gain.max()), 0.0)
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        return np.unique(np.linspace(0, len(self.score), _PLACES + 1).astype(np.intp))
+
+
+def _wilson_reach(share: Floats, size: float, z: Floats) -> Floats:
+    """The distance of Wilson's limit from a share: above it where z is positive, else below it."""
+    limit = (share * size + z**2 / 2 + z * np.sqrt(share * (1 - share) * size + z**2 / 4)) / (size + z**2)
+    return np.abs(limit - share)
+
+
 def _decision_loss(
-    curves: Band | None, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
+    moves: _Moves, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
 ) -> Estimate:
     unit = np.minimum(1.0, (1 - at) / at)
     value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
-    method, assumption = "simultaneous band of the gain", "independent rows (or clusters); low end: any curve"
-    side: Side = "lower"
-    highest, target = 1.0, Target("calibration decision loss")
-    if curves is not None:
-        highest, side, method = _largest_loss(curves), "two-sided", f"{method}, and isotonic band"
-        assumption += "; high end: a rising calibration curve, for the scores of the sample"
-    low_end = min(lowest, highest)
-    interval = Interval(low_end, highest, level, method, side=side, assumption=assumption, target=target)
+    highest, target = max(moves.largest(level), value, lowest), Target("calibration decision loss")
+    method = "simultaneous band of the gain; largest upper limit of a moved threshold"
+    assumption = "independent rows (or clusters); low end: any curve; high end: a rising calibration curve; approximate"
+    interval = Interval(lowest, highest, level, method, assumption=assumption, target=target)
     return Estimate(value, name="Calibration decision loss", method=words, n=n, target=target, interval=interval)
-
-
-def _counts_rows(data: Binary | BinTable) -> bool:
-    """Whether rows are independent and count equally, as the isotonic band needs them."""
-    if isinstance(data, BinTable):
-        return bool(np.array_equal(data.weight, data.count))
-    return data.weight is None and data.group is None
-
-
-def _largest_loss(band: Band) -> float:
-    """The largest decision loss of a curve in the isotonic band: at a score, from either side, or at 1/2."""
-    at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
-    return min(1.0, float((np.maximum(*_losses_in_band(band, at)) / np.maximum(at, 1 - at)).max()))
-
-
-def _losses_in_band(band: Band, at: Floats) -> tuple[Floats, Floats]:
-    """The largest mean distance from a threshold of true probabilities on its other side, of curves in the band.
-
-    Just above each threshold, where scores equal to it are not treated, and at it.
-    """
-    sides = (
-        (np.searchsorted(band.low_score, at, side="right"), np.searchsorted(band.high_score, at, side="right")),
-        (np.searchsorted(band.low_score, at, side="left"), np.searchsorted(band.high_score, at, side="left")),
-    )
-    above, below = (_largest_in_band(band, at, untreated, treated) for untreated, treated in sides)
-    return above, below
-
-
-def _largest_in_band(band: Band, at: Floats, untreated: NDArray[np.intp], treated: NDArray[np.intp]) -> Floats:
-    """The same with scores below the cell `untreated` not treated, and those from the cell `treated` on treated.
-
-    Cells between `treated` and `untreated` have scores on both sides, and count on the worse. The bounds of the band
-    rise with the score, and so does the middle between them: every sum is one over a range of cells.
-    """
-    worse = np.clip(np.searchsorted(band.lower + band.upper, 2 * at, side="right"), treated, untreated)
-    over, under = np.searchsorted(band.upper, at, side="right"), np.searchsorted(band.lower, at, side="left")
-    share, upper, lower = (
-        np.concatenate([[0.0], np.cumsum(values)])
-        for values in (band.share, band.share * band.upper, band.share * band.lower)
-    )
-    found = np.zeros(len(at))
-    for start, end in ((over, treated), (np.maximum(worse, over), untreated)):
-        end = np.maximum(start, end)
-        found += upper[end] - upper[start] - at * (share[end] - share[start])
-    for start, end in ((treated, np.minimum(worse, under)), (untreated, under)):
-        end = np.maximum(start, end)
-        found += at * (share[end] - share[start]) - (lower[end] - lower[start])
-    return found

@@ -23,10 +23,17 @@ from calibrant.table.bintable import BinTable
 #: Test: tests/inference/test_isotonic_bands.py::test_more_scores_than_4096_are_pooled.
 MOST_CELLS = 4096
 
+#: Variance of the scores of a cell, relative to their squared mean, that counts as none. Derived: sums of squares are
+#: rounded at 1e-16 times their number of rows.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
     """Simultaneous bounds on the curve at `level`, per cell of scores with their lowest and highest score.
+
+    `lower` bounds the mean of the curve over the cell, and so its value at the highest score, from below, and `upper`
+    the mean and the value at the lowest score from above.
 
     Examples
     --------
@@ -41,12 +48,23 @@ class Band:
     share: Floats
     lower: Floats
     upper: Floats
+    single: NDArray[np.bool_]
     level: float
+
+    def inside(self) -> tuple[Floats, Floats]:
+        """Bounds on the curve at every score of a cell.
+
+        A rising curve can jump within a cell of several scores, so that these are the lower bound of the cell before
+        and the upper one of the cell after. A cell of one score has its own.
+        """
+        before, after = np.append(0.0, self.lower[:-1]), np.append(self.upper[1:], 1.0)
+        return np.where(self.single, self.lower, before), np.where(self.single, self.upper, after)
 
     def error(self, norm: float) -> tuple[float, float]:
         """Smallest and largest error, over the scores of the sample, of any curve in the band."""
         nearest = np.maximum(0.0, np.maximum(self.lower - self.high_score, self.low_score - self.upper))
-        farthest = np.maximum(self.high_score - self.lower, self.upper - self.low_score)
+        lower, upper = self.inside()
+        farthest = np.maximum(self.high_score - lower, upper - self.low_score)
         return weighted_norm(nearest, self.share, norm), weighted_norm(farthest, self.share, norm)
 
 
@@ -117,7 +135,14 @@ def band_of(table: BinTable, level: float) -> Band:
     table = pooled(table, MOST_CELLS)
     count = table.effective_count
     lower, upper = _bounds(count, table.observed_mean * count, 1 - level)
-    return Band(table.low, table.high, table.share, lower, upper, level)
+    return Band(table.low, table.high, table.share, lower, upper, of_one_score(table), level)
+
+
+def of_one_score(table: BinTable) -> NDArray[np.bool_]:
+    """Whether all scores of a cell are the same, by the spread of its scores."""
+    mean = table.predicted_mean
+    spread = table.predicted_squares / table.weight - mean**2
+    return np.where(np.isfinite(spread), spread <= _ROUNDING * mean**2, table.low == table.high)
 
 
 def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
-from calibrant.inference.sample import Sample
+from calibrant.inference.sample import MOST_CELLS, Sample, coarse_cells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import reliability
@@ -102,7 +102,8 @@ def reliability_curve(
     The isotonic curve needs no choice of bins and is the best rising fit. Its consistency band comes from outcomes
     simulated as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of
     `IsotonicBand`, which holds simultaneously at all scores for every n if the true curve rises (approximately, with
-    weights). Binned curves have binomial bands, bin by bin.
+    weights), also where it jumps: beyond 512 distinct scores neighbours share a cell, and the band of a cell is that of
+    all its scores. Binned curves have binomial bands, bin by bin.
 
     Predicted distributions give RMSE against the root mean variance in bins of the spread; positive-unlabeled data the
     implied share of positives; both are binned (10 of equal mass by default).
@@ -235,7 +236,7 @@ def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> 
 
 
 def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int) -> ReliabilityCurve:
-    table = Sample.of(data, needed_by="reliability_curve").coarse
+    table = _points(Sample.of(data, needed_by="reliability_curve").table)
     predicted, weight = table.predicted_mean, table.weight
     rng = generator(seed, "consistency band")
     count = np.maximum(np.floor(table.effective_count + 1e-9), 1).astype(np.int64)
@@ -243,8 +244,21 @@ def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int)
     null = np.array([_rising(line, weight) for line in drawn])
     low, high = np.quantile(null, [(1 - level) / 2, (1 + level) / 2], axis=0)
     band, observed = band_of(table, level), _rising(table.observed_mean, weight)
-    bands = low, high, band.lower, band.upper
+    bands = low, high, *band.inside()
     return ReliabilityCurve("isotonic", predicted, observed, *bands, table.share, level, simultaneous=True, n=table.n)
+
+
+def _points(table: BinTable) -> BinTable:
+    """At most about 512 cells of neighbouring scores; a score that holds the share of a cell is one of its own."""
+    coarse = coarse_cells(table)
+    alone = (table.count > 1) & (table.share >= 1 / MOST_CELLS)
+    if len(table) <= MOST_CELLS or not alone.any():
+        return coarse
+    number = np.floor((np.cumsum(table.share) - table.share / 2) * MOST_CELLS)
+    starts = np.append(True, (np.diff(number) > 0) | alone[1:] | alone[:-1]).nonzero()[0]
+    sums = np.add.reduceat(table.sums, starts, axis=1)
+    key = sums[3] / sums[1]
+    return replace(coarse, key=key, low=key, high=key, sums=sums)
 
 
 def _rising(values: Floats, weight: Floats) -> Floats:

@@ -16,6 +16,7 @@ from calibrant.inference.calibration_tests import MultiScale, calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
+from calibrant.inference.isotonic_bands import of_one_score
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -50,9 +51,6 @@ _SPREAD, _POWER = 0.2, 2.2
 #: Simulated samples of the first and the second size that `rows_to_rule_out` tries, the most rows of one, and the upper
 #: end times the root of n over the mean variance, with which it starts. Speed: it takes 20 to 100 ms.
 _SAMPLES, _TRIED, _FIRST = (2, 6), 20_000, 6.0
-
-#: Relative variance of the scores of a cell that is one score. Derived: rounding of sums of squares.
-_ONE_SCORE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -507,8 +505,7 @@ def rows_to_rule_out(
         return None
     table = Sample.of(data, needed_by="rows_to_rule_out").table
     score, share = table.predicted_mean, table.share
-    spread = np.maximum(table.predicted_squares / table.weight - score**2, 0.0)
-    atom = (table.count > 1) & (spread <= _ONE_SCORE * score**2)
+    atom = (table.count > 1) & of_one_score(table)
     rng, method = generator(seed, "rows to rule out an error"), Inversion(side="upper")
 
     def upper_end(n: int, samples: int) -> float:
