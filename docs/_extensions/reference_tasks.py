@@ -19,7 +19,7 @@ TASKS = {
     "Scores and ranking": "auc brier decompose Decomposition log_loss",
     "Intervals": (
         "Band Bootstrap ChiSquareMixture Clustered interval Inversion isotonic_band IsotonicBand LargestGapBound "
-        "MidP NormBand ProfileLikelihood SplitLowerBound"
+        "EventLosses MidP NormBand PlacementScore ProfileLikelihood SplitLowerBound"
     ),
     "Tests": "calibration_test ClusteredScore Cox HosmerLemeshow KernelTest KolmogorovSmirnov MultiScale Spiegelhalter",
     "Comparisons of models": "compare compare_many Comparison PairedCrossFits PairedFits PairedGaps",

@@ -153,10 +153,11 @@ def test_the_better_model_is_named_only_where_the_interval_excludes_zero(low, hi
     bounds = Interval(low, high, level=0.95, method="m", assumption="a")
     made = Comparison("calibration_error", "old", "new", 0.06, 0.02, middle, bounds, 0.0004, 0.0004)
     assert sentence(made) == (
-        "Calibration error (L1): 0.0600 for old, 0.0200 for new.\n"
+        "Calibration error (L1), of each model alone: 0.0600 for old, 0.0200 for new.\n"
         f"Difference of the true errors, old minus new: {middle:.4f} (95 % interval {low:.4f} to {high:.4f}), "
-        f"p < 0.001.\n{end}"
+        + "\n".join(["p < 0.001.", *([made.note] if made.note else []), end])
     )
+    assert bool(made.note) == (middle < 0)
 
 
 def test_examples_of_gates_of() -> None:

@@ -1,6 +1,7 @@
 """Comparisons of models on the same rows: equal ones are seldom called different, the better one is found."""
 
 import copy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -238,3 +239,23 @@ def test_equal_predictions_do_not_differ_at_all(kind):
     for estimator in estimators:
         found = cal.compare(estimator, data, copy.copy(data))
         assert (found.difference, found.interval.low, found.interval.high, found.p_value) == (0, 0, 0, 1)
+
+
+def test_a_comparison_names_what_it_compares_and_explains_opposite_signs():
+    """Noise adds more to the ECE of many bins of an almost calibrated model than an error does to a rough one's."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    y = rng.random(400) < 1 / (1 + np.exp(-x))
+    rough, fine = cal.Binary(y, np.where(x > 0, 0.78, 0.22)), cal.Binary(y, 1 / (1 + np.exp(-x)))
+    found = [cal.compare(estimator, rough, fine) for estimator in (cal.ece, cal.debiased_ece, cal.averaged_error)]
+    assert {one.quantity for one in found} == {"true error (L1)"}
+    assert len({one.difference for one in found}) == 1
+    assert repr(found[0]).startswith("<true error (L1): a - b = ")
+    signs = [bool(one.note) == ((one.value_a - one.value_b) * one.difference < 0) for one in found]
+    assert all(signs)
+    assert cal.compare(cal.brier, rough, fine).quantity == "brier"
+    opposed = replace(found[0], value_a=0.05, value_b=0.02, difference=-0.01)
+    assert "differ the other way (+0.03)" in opposed.note
+    assert str(opposed).endswith(opposed.note)
+    assert opposed.to_dict()["note"] == opposed.note
+    assert cal.compare(cal.brier, rough, fine).to_dict()["quantity"] == "brier"

@@ -180,11 +180,12 @@ def sentence(found: Comparison) -> str:
     a, b, limits = printable(found.a), printable(found.b), found.interval
     p = "p < 0.001" if found.adjusted < 0.001 else f"p = {found.adjusted:.3f}"
     name = _ERRORS[found.estimator.partition("(")[0]]
-    values = f"{name}: {found.value_a:.4f} for {a}, {found.value_b:.4f} for {b}."
+    values = f"{name}, of each model alone: {found.value_a:.4f} for {a}, {found.value_b:.4f} for {b}."
     of_what = " less its bias" if limits.method.startswith("Bootstrap") else " of the true errors"
+    note = f"\n{found.note}" if found.note else ""
     difference = (
         f"Difference{of_what}, {a} minus {b}: {found.difference:.4f} ({100 * limits.level:g} % interval "
-        f"{limits.low:.4f} to {limits.high:.4f}), {p}."
+        f"{limits.low:.4f} to {limits.high:.4f}), {p}.{note}"
     )
     if limits.low <= 0 <= limits.high:
         return f"{values}\n{difference}\nNo significant difference detected."

@@ -63,6 +63,8 @@ from .reliability import ReliabilityCurve as ReliabilityCurve
 from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
+from .score_intervals import EventLosses as EventLosses
+from .score_intervals import PlacementScore as PlacementScore
 from .selective_prediction import RiskCoverage as RiskCoverage
 from .selective_prediction import risk_coverage as risk_coverage
 from .validation_intervals import MidP as MidP

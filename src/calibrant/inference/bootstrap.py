@@ -38,9 +38,9 @@ class Bootstrap:
     resampled.
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
-    nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores (Brier,
-    log loss, CRPS) and AUC. Scores that are a mean over rows are resampled from the rows' losses, which are computed
-    once; independent rows are divided into clusters for that as well.
+    nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
+    forecasts and of several classes. Scores that are a mean over rows are resampled from the rows' losses, which are
+    computed once; independent rows are divided into clusters for that as well.
 
     Parameters
     ----------
@@ -164,15 +164,18 @@ def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None
         return None
 
 
-def row_losses(found: float, data: Predictions) -> Floats | None:
-    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better."""
+def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Floats | None:
+    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better.
+
+    Infinite ones raise an error, unless they need not be `finite`.
+    """
     target = found.target if isinstance(found, Estimate) else None
     if target is None or target.losses is None or not isinstance(data, Forecast | Binary | Multiclass):
         return None
     if isinstance(data, Binary) and data.group is None and all_alike(data.weight) and len(data) > MOST_ROWS:
         return None
     losses = np.asarray(target.losses(data), dtype=np.float64)
-    if not np.isfinite(losses).all():
+    if finite and not np.isfinite(losses).all():
         first = int(np.flatnonzero(~np.isfinite(losses))[0])
         fail(
             f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "

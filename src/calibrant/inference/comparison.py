@@ -98,9 +98,13 @@ Estimator = Callable[[Any], float]
 Method = Bootstrap | PairedGaps | PairedFits | PairedCrossFits
 
 
+#: Quantities that are called by the name of their estimator: every estimator of them is another score.
+_OWN_NAME = ("mean score", "ranking", "expected estimate")
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """The difference of an estimator between two models on the same rows.
+    """The difference between two models on the same rows, of the true errors where an error is estimated.
 
     Where both predict the same for all rows, it is zero, without uncertainty.
 
@@ -109,12 +113,16 @@ class Comparison:
     estimator, a, b : str
         Names.
     value_a, value_b : float
-        The estimates.
+        The estimates of both models alone.
+    quantity : str
+        What differs by `difference`, for example "true error (L1)".
     difference : float
-        By `PairedGaps` that of the true errors, by `Bootstrap` value_a - value_b less its bias over draws. Negative
-        where A is better.
+        Of the quantity: by `PairedGaps` that of the true errors, whichever estimator of them is given, by `Bootstrap`
+        value_a - value_b less its bias over draws. Negative where A is better.
     interval : Interval
-        For the difference.
+        For the difference; its target is the quantity.
+    note : str
+        Where `difference` and value_a - value_b have opposite signs, the reason; else empty.
     p_value, adjusted : float
         Two-sided, against no difference; `adjusted` allows for all comparisons made together (Holm).
 
@@ -125,6 +133,8 @@ class Comparison:
     >>> found = compare(cal.brier, cal.Binary(y, [0.1, 0.8, 0.2, 0.9, 0.7] * 100), cal.Binary(y, [0.5] * 500))
     >>> f"{found.a} - {found.b} = {found.value_a - found.value_b:.3f}", found.to_dict()["estimator"]
     ('a - b = -0.212', 'brier')
+    >>> compare(cal.ece, cal.Binary(y, [0.1, 0.8, 0.2, 0.9, 0.7] * 100), cal.Binary(y, [0.5] * 500)).quantity
+    'true error (L1)'
     """
 
     estimator: str
@@ -137,11 +147,31 @@ class Comparison:
     p_value: float
     adjusted: float
 
+    @property
+    def quantity(self) -> str:
+        """What differs: the target of the interval, or the score that the estimator is."""
+        target = self.interval.target
+        return self.estimator if target is None or target.quantity in _OWN_NAME else str(target)
+
+    @property
+    def note(self) -> str:
+        """Why the estimates of both models alone differ the other way, where they do."""
+        apart = self.value_a - self.value_b
+        if not apart * self.difference < 0:
+            return ""
+        return (
+            f"The estimates of each model alone differ the other way ({apart:+.4g}): each has a bias of its own, which "
+            f"the difference of the {self.quantity} does not have."
+        )
+
     def __repr__(self) -> str:
         return (
-            f"<{self.estimator}: {printable(self.a)} - {printable(self.b)} = {self.difference:.4g} {self.interval} "
-            f"at {self.interval.level:.0%}, p = {self.adjusted:.4g}>"
+            f"<{self.quantity}: {printable(self.a)} - {printable(self.b)} = {self.difference:.4g} {self.interval} "
+            f"at {self.interval.level:.0%}, p = {self.adjusted:.4g}{', see note' if self.note else ''}>"
         )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.note}" if self.note else repr(self)
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import comparison_html
@@ -150,16 +180,18 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        return {**asdict(self), "interval": self.interval.to_dict()}
+        return {**asdict(self), "interval": self.interval.to_dict(), "quantity": self.quantity, "note": self.note}
 
 
 def compare(
     estimator: Estimator, a: Predictions, b: Predictions, *, level: float = 0.95, method: Method | None = None
 ) -> Comparison:
-    """Paired difference of an estimator between two models, with interval and p-value.
+    """Paired difference between two models, of the true errors or of scores, with interval and p-value.
 
     Rows (clusters, where `a` has a group) are resampled for both models together, so that noise common to both cancels.
-    As by `interval`, calibration errors are compared by their *true* size, whichever estimator of them is given.
+    As by `interval`, calibration errors are compared by their *true* size, whichever estimator of them is given:
+    `Comparison.quantity` names what is compared, and `Comparison.note` says so where the biased estimates of the models
+    alone differ the other way.
     Those of binary models are told apart much sooner in L2 (``norm=2``) than in L1, see `PairedGaps`.
 
     Parameters

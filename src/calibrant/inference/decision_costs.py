@@ -264,7 +264,7 @@ class _Gains:
         label = np.unique(np.asarray(self.rows.cluster), return_inverse=True)[1].reshape(-1)
         require_clusters(int(label.max()) + 1, needed_by="miscalibration_cost")
         weight = np.bincount(label, self.rows.weight)
-        return self._sums(self.rows.weight, label) - weight[:, None] * self.value
+        return np.asarray(self._sums(self.rows.weight, label) - weight[:, None] * self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +288,8 @@ class _Moves:
         if isinstance(data, Binary) and data.group is not None:
             rows = Sample.of_rows(data)
             size /= design_effect([rows.row_share * rows.residual], rows.cluster)
-        sums = (np.append(0.0, np.cumsum(part)) for part in (events, table.share - events))
-        return cls(table.predicted_mean, *sums, size)
+        below, others = (np.append(0.0, np.cumsum(part)) for part in (events, table.share - events))
+        return cls(table.predicted_mean, below, others, size)
 
     def limit(self, t: float, level: float) -> float:
         """The upper end of a two-sided interval of the cost at a threshold, if the curve rises."""
@@ -300,8 +300,8 @@ class _Moves:
         some = self.score[np.unique(np.linspace(0, len(self.score) - 1, _THRESHOLDS).astype(np.intp))]
         found = 0.0
         for t in np.append(some[(some > 0) & (some < 1)], 0.5):
-            for side in ("left", "right"):  # at a score, and just above it
-                place = int(np.searchsorted(self.score, t, side=side))  # type: ignore[call-overload]
+            at, above = np.searchsorted(self.score, t, side="left"), np.searchsorted(self.score, t, side="right")
+            for place in (int(at), int(above)):
                 found = max(found, self._limit(t, place, level) * min(1.0, (1 - t) / t))
         return min(found, 1.0)
 

@@ -101,6 +101,10 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
         return NormBand()
     inverted = isinstance(norm, float) or norm == "squared"
     if not is_true_error(target) or not inverted:
+        from calibrant.inference.score_intervals import EventLosses, PlacementScore, knows
+
+        if knows(target, data):
+            return PlacementScore() if wanted.quantity == "ranking" else EventLosses()
         return Clustered() if grouped else Bootstrap()
     if not largest:
         return Inversion()
@@ -165,8 +169,8 @@ def interval(
     of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `variational_error`, ...) the interval is for the
     *true* error in their norm, not for the expectation of the estimator, and the same whichever of them is asked: it
     does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). So it is for
-    errors of predicted spreads (`ence`, `uce`, ...) and of coverage. Scores and other estimators get a bootstrap
-    interval. The estimate itself is ``estimator(data)``.
+    errors of predicted spreads (`ence`, `uce`, ...) and of coverage. Mean losses and the AUC of binary predictions get
+    intervals that hold with few events, other estimators a bootstrap interval. The estimate is ``estimator(data)``.
 
     Parameters
     ----------
@@ -182,7 +186,8 @@ def interval(
         `ks_error`, `kuiper_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled
         data; of predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
         `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `observed_expected` and
-        `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; and for everything else `Bootstrap`, or
+        `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; of binary predictions `PlacementScore` for
+        `auc` and `EventLosses` for mean losses (`brier`, `log_loss`); and for everything else `Bootstrap`, or
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
         whole vector (`variational_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also

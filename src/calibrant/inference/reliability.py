@@ -14,7 +14,7 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
-from calibrant.inference.isotonic_bands import band_of, clopper_pearson
+from calibrant.inference.isotonic_bands import band_of, clopper_pearson, of_one_score
 from calibrant.inference.sample import MOST_CELLS, Sample, coarse_cells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -251,7 +251,7 @@ def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int)
 def _points(table: BinTable) -> BinTable:
     """At most about 512 cells of neighbouring scores; a score that holds the share of a cell is one of its own."""
     coarse = coarse_cells(table)
-    alone = (table.count > 1) & (table.share >= 1 / MOST_CELLS)
+    alone = of_one_score(table) & (table.count > 1) & (table.share >= 1 / MOST_CELLS)
     if len(table) <= MOST_CELLS or not alone.any():
         return coarse
     number = np.floor((np.cumsum(table.share) - table.share / 2) * MOST_CELLS)

@@ -101,8 +101,9 @@ def comparison_html(found: Comparison) -> str:
     rows: list[Sequence[Child]] = [
         (found.a, _number(Value(found.value_a)), "", ""),
         (found.b, _number(Value(found.value_b)), "", ""),
-        (f"{found.a} − {found.b}", _number(difference), _interval_text(difference), cell),
+        (f"{found.a} − {found.b}, {found.quantity}", _number(difference), _interval_text(difference), cell),
     ]
+    words += f". {found.note}" if found.note else ""
     head = ("", found.estimator, _level(found.interval.level), drawn.head(_WIDTH))
     return _wrapped(plain_table(head, rows, ("", "n", "n", "g"), caption=words))
 
