@@ -21,7 +21,7 @@ def rows(*, weight=None, n=900):
 def test_every_group_is_tested_as_if_it_were_alone(weight):
     data, grouping = rows(weight=weight)
     found = ClusteredRows.of(data).sums(grouping)
-    alone = [cal.calibration_test(data.take(some)) for some in grouping.rows()]
+    alone = [ClusteredScore().test(data.take(some)) for some in grouping.rows()]
     statistic, p = found.score_tests()
     assert statistic == pytest.approx([one.statistic for one in alone])
     assert p == pytest.approx([one.p_value for one in alone])
@@ -78,6 +78,7 @@ def test_clusters_without_events_count_as_one_row_each():
     """Ten patients of twenty rows and no event where two patients in ten have one: that is no surprise."""
     data = cal.Binary(np.zeros(200), np.full(200, 0.2), group=np.repeat(np.arange(10), 20))
     assert ClusteredRows.of(data).sums().design_effect == pytest.approx([20.0])
+    assert ClusteredScore().test(data).p_value > 0.1
     assert cal.calibration_test(data).p_value > 0.1
     assert cal.calibration_test(cal.Binary(data.y_true, data.y_prob)).p_value < 0.01
 

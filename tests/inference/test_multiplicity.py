@@ -7,6 +7,7 @@ from calibrant.inference.multiplicity import (
     cauchy_combined,
     cauchy_rank,
     check_band,
+    equal_tails,
     gamma_tails,
     holm,
     pointwise_level,
@@ -127,3 +128,9 @@ def test_a_tail_near_1_does_not_outweigh_the_others():
 def test_statistics_that_differ_by_rounding_are_equal():
     draws = 0.2 * (1 + np.array([[0.7e-9], [1.5e-9]]))
     assert rank_p(np.array([0.2]), draws) == pytest.approx(2 / 3)  # the first draw is a tie, the second is not
+
+
+def test_equal_tails_of_a_column_and_ties():
+    found = equal_tails(np.array([[1.0, 0.0], [2.0, 0.0], [2.0, 0.0], [5.0, 0.0], [9.0, 1.0]]))
+    assert found[:, 0] == pytest.approx([0.2, 0.8, 0.8, 0.6, 0.2])
+    assert found[:, 1] == pytest.approx([0.8, 0.8, 0.8, 0.8, 0.2])

@@ -5,6 +5,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference.sample import (
+    SLOPE_SHARE,
+    EventRate,
     Sample,
     cluster_labels,
     coarse_cells,
@@ -13,6 +15,7 @@ from calibrant.inference.sample import (
     rows_that_count,
 )
 from calibrant.numerics.arrays import EXACT_ROWS
+from calibrant.numerics.confidence_limits import mid_p_interval
 from tests.inference.worlds import BENT
 
 
@@ -121,3 +124,79 @@ def test_clusters_are_groups_or_rows_of_several_outputs():
     assert row_clusters(cal.Gaussian(zero, zero, one), 6).tolist() == [0, 0, 1, 1, 2, 2]
     assert row_clusters(cal.Gaussian(zero, zero, one, group=["b", "a", "b"]), 6).tolist() == [1, 1, 0, 0, 1, 1]
     assert row_clusters(cal.Gaussian(zero[:, 0], zero[:, 0], one[:, 0]), 3) is None
+
+
+def rates(data, **options):
+    return EventRate.of(Sample.with_clusters(data, needed_by="a test"), **options)
+
+
+def test_the_rate_of_one_score_is_binomial():
+    found = rates(cal.Binary([1] * 3 + [0] * 47, [0.2] * 50))
+    assert found.rows(0.05) == pytest.approx(49)  # the variance is that of a sample
+    low, high = map(float, mid_p_interval(3 / 50 * 49, 49, 0.99))
+    assert found.limits(0.01) == pytest.approx((low, high))
+    assert found.least_gap(0.01) == pytest.approx(0.2 - high)
+    assert found.direction == 1
+    assert rates(cal.Binary([0] * 9 + [1] * 41, [0.2] * 50)).direction == -1
+
+
+@pytest.mark.parametrize("group", [None, np.arange(200) // 5])
+def test_the_p_value_is_the_alpha_at_which_the_limits_reach_the_mean_prediction(group):
+    rng = np.random.default_rng(2)
+    p = rng.beta(1, 3, 200)
+    found = rates(cal.Binary(rng.random(200) < 0.8 * p, p, group=group))
+    assert 0.001 < found.p_value < 0.3
+    assert found.least_gap(found.p_value * 1.001) > 0 == found.least_gap(found.p_value * 0.999)
+
+
+def test_variances_are_those_of_shift_and_factor():
+    rng = np.random.default_rng(0)
+    p, w = rng.beta(1, 3, 80), rng.gamma(2.0, size=80)
+    y = (rng.random(80) < p / 2).astype(int)
+    share = w / w.sum()
+    rate, mean = share @ y, share @ p
+    squares = [share**2 @ (y - m) ** 2 for m in (p + rate - mean, p * rate / mean)]
+    size = 1 / (share @ share)
+    found = rates(cal.Binary(y, p, weight=w))
+    assert found.variance == pytest.approx(max(squares) * size / (size - 1), rel=1e-6)
+    group = np.repeat(np.arange(16), 5)
+    part = share.reshape(16, 5).sum(axis=1)
+    sums = [(share * (y - m)).reshape(16, 5).sum(axis=1) for m in (p + rate - mean, p * rate / mean)]
+    expected = max(float((one**2 / (1 - part)).sum()) for one in sums)
+    clustered = rates(cal.Binary(y, p, weight=w, group=group))
+    assert clustered.variance == pytest.approx(expected)
+    assert 1 <= clustered.freedom <= 16
+
+
+def test_shares_of_the_error_budget():
+    """The level has a quarter of alpha, half of it with clusters, and the slope a tenth."""
+    data = cal.Binary([0, 1] * 40, np.linspace(0.1, 0.9, 80))
+    grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(80) // 4)
+    assert (rates(data).share, rates(grouped).share, SLOPE_SHARE) == (0.25, 0.5, 0.1)
+
+
+def test_predictions_of_0_and_1_that_are_right_have_no_gap():
+    found = rates(cal.Binary([0, 1, 1], [0.0, 1.0, 1.0]))
+    assert found.p_value > 0.9999
+    assert found.limits(0.05) == pytest.approx((2 / 3, 2 / 3), abs=1e-3)
+
+
+def test_clusters_are_numbered_by_what_they_hold():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(300), np.repeat(np.arange(60), 5)
+    data = cal.Binary(rng.random(300) < p, p, group=group)
+    other = cal.Binary(data.y_true, p, group=rng.permutation(60)[group])
+    one, two = (Sample.with_clusters(d, needed_by="a test").fine(facing=True) for d in (data, other))
+    assert np.array_equal(one.weight, two.weight)
+    assert np.array_equal(one.events, two.events)
+
+
+@pytest.mark.parametrize("scores", [np.linspace(0.55, 0.9, 7), np.linspace(0.2, 0.8, 7), np.array([0.2, 0.5, 0.8])])
+def test_outcomes_are_exchanged_where_scores_are_high(scores):
+    p = np.repeat(scores, 4)
+    data = cal.Binary(np.arange(len(p)) % 4 > 1, p)
+    turned = cal.Binary(1 - data.y_true, 1 - p)
+    cells = [Sample.of(d, needed_by="a test").pooled(5, facing=True) for d in (data, turned)]
+    assert cells[0].predicted == pytest.approx(cells[1].predicted)
+    assert cells[0].observed == pytest.approx(cells[1].observed)
+    assert cells[0].predicted @ cells[0].share <= 0.5 + 1e-9

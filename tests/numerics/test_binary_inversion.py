@@ -3,12 +3,19 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import binom
 
 import calibrant as cal
 from calibrant.inference import Inversion
 from calibrant.inference.sample import Sample
-from calibrant.numerics.binary_inversion import FOLDS, DualBound, Limits, _differences, largest_norms
+from calibrant.numerics.binary_inversion import (
+    FOLDS,
+    ClusterDual,
+    Limits,
+    RowDual,
+    _differences,
+    _means_of_cut,
+    largest_norms,
+)
 from calibrant.numerics.cells import PooledCells
 
 
@@ -20,94 +27,73 @@ def limits_of(data, norms=(1.0, 2.0), draws=999, level=0.95):
     return Limits.of(fine(data), draws, 0, norms=norms, level=level)
 
 
-def test_one_score_gives_binomial_limits():
-    """400 rows of score 0.6 of which 190 are events: the gap is 0.125, and its limits those of a proportion."""
-    part = limits_of(cal.Binary([1] * 190 + [0] * 210, [0.6] * 400)).smooth
-    risk = 0.7 * 0.025
-    chances = np.linspace(0.3, 0.6, 3001)
-    kept = chances[(binom.cdf(190, 400, chances) > risk) & (binom.sf(189, 400, chances) > risk)]
-    assert part.upper(0) == pytest.approx(0.6 - kept.min(), abs=0.006)
-    assert part.lower(0) == pytest.approx(0.6 - kept.max(), abs=0.006)
-    assert part.middle(0) == pytest.approx(0.125, abs=0.004)
-    assert part.upper(1) == pytest.approx(part.upper(0), abs=1e-4)  # one score: all norms agree
-
-
-def test_a_gap_smaller_than_typical_proves_nothing():
-    """An even split at 0.5 has no gap at all, yet the limit is that of a typical calibrated sample."""
-    lucky = limits_of(cal.Binary([0, 1] * 200, [0.5] * 400)).smooth
-    assert lucky.observed[0] == 0
-    assert lucky.upper(0) > 2 * np.sqrt(0.25 / 400)
-
-
 def test_no_event_in_fifty_rows_leaves_room_for_a_rate_of_eight_per_cent():
     data = cal.Binary(np.zeros(50, dtype=int), np.zeros(50))
     exact = 1 - (0.7 * 0.025) ** (1 / 50)
     assert exact - 0.005 <= limits_of(data).upper(1.0) <= exact + 0.025
 
 
-def square_wave(size, periods, n, seed):
-    """A gap of the same size everywhere, with alternating sign."""
-    rng = np.random.default_rng(seed)
-    p = 0.1 + 0.8 * rng.random(n)
-    return cal.Binary(rng.random(n) < p + size * np.sign(np.sin(2 * np.pi * periods * p)), p)
-
-
-def test_the_upper_end_of_a_fine_fit_allows_for_a_gap_of_the_same_size_everywhere(monkeypatch):
-    """Half of the fitted gap is noise: along its own uneven shape, noise would explain too much of the norm."""
-    data = square_wave(0.06, 14, 20_000, seed=4)
-    found = limits_of(data)
-    assert found.smooth._fine
-    assert not found.smooth.fit.identity
-    lower, upper = found.lower(1.0), found.upper(1.0)
-    monkeypatch.setattr("calibrant.numerics.binary_inversion.FINE", np.inf)
-    along_its_shape = limits_of(data)
-    assert along_its_shape.upper(1.0) < 0.06 < upper
-    assert along_its_shape.lower(1.0) == lower
-
-
-def test_an_uneven_gap_is_recognised_once_it_is_clear():
-    rng = np.random.default_rng(0)
-    p = rng.random(20_000)
-    sizes = np.where(np.sin(30 * np.pi * p) > 0.7, 0.3, 0.0) * np.minimum(p, 1 - p)
-    part = limits_of(cal.Binary(rng.random(20_000) < p + sizes, p)).smooth
-    assert part._fine
-    assert not part._may_be_even
-
-
 def bound_of(curve, n=2000, seed=0, group=None, draws=199):
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     data = cal.Binary(rng.random(n) < curve(p), p, group=group)
-    limits = Limits.of(fine(data), draws, seed, norms=(1.0,), level=0.95)
-    return DualBound(limits.smooth, seed)
+    return Limits.of(fine(data), draws, seed, norms=(1.0,), level=0.95).dual
 
 
-def test_the_statistic_is_the_held_out_gap_times_its_fitted_sign():
+def test_the_statistic_of_rows_is_the_mean_over_all_ways_to_deal_them_to_folds():
+    """The held-out gap times its fitted sign, for 4,000 random divisions of one sample."""
     bound = bound_of(lambda p: p**1.5)
-    cells, rows = bound.part.cells, np.round(bound.part.cells.count)
-    sums = np.random.default_rng(1).standard_normal((FOLDS, len(rows), 1))
+    assert isinstance(bound, RowDual)
+    cells, rng = bound.part.cells, np.random.default_rng(1)
+    rows = np.round(cells.count).astype(int)
+    events = np.round(cells.observed * rows).astype(int)
+    found = []
+    for _ in range(4000):
+        left, remaining, sums = rows.copy(), events.copy(), []
+        for fold in range(FOLDS):
+            size = left // (FOLDS - fold)
+            taken = rng.hypergeometric(remaining, left - remaining, size)
+            left, remaining = left - size, remaining - taken
+            sums.append(size * cells.predicted - taken)
+        total = np.sum(sums, axis=0)
+        psi = 0.0
+        for own in sums:
+            ratio = bound.part.smoother((total - own) / rows) / bound.error
+            psi += float((cells.share / rows) @ (np.clip(ratio, -1, 1) * own))
+        found.append(psi)
+    assert bound.observed == pytest.approx(np.mean(found), abs=0.02 * np.mean(found) + 4 * np.std(found) / 63)
+
+
+def test_the_statistic_of_clusters_is_the_held_out_gap_times_its_fitted_sign():
+    bound = bound_of(lambda p: p**1.5, group=np.arange(2000) // 5)
+    assert isinstance(bound, ClusterDual)
+    cells = bound.part.cells
+    sums = [np.random.default_rng(fold).standard_normal((len(cells.share), 1)) for fold in range(FOLDS)]
     expected = 0.0
     for fold in range(FOLDS):
-        others = (sums.sum(axis=0) - sums[fold])[:, 0] / rows
-        ratio = bound.part.smoother(others) / bound._error
-        expected += float((cells.share / rows) @ (np.clip(ratio, -1, 1) * sums[fold, :, 0]))
-    assert bound.statistic(sums)[0] == pytest.approx(expected)
+        ratio = bound.part.smoother((np.sum(sums, axis=0) - sums[fold])[:, 0]) / bound.error
+        expected += float(cells.share @ (np.clip(ratio, -1, 1) * sums[fold][:, 0]))
+    assert bound._psi(sums)[0] == pytest.approx(expected)
+    assert sorted(np.concatenate(bound._folds)) == list(range(len(bound.noise.weight)))
+    with pytest.raises(TypeError, match="clusters"):
+        ClusterDual(bound.part, bound_of(lambda p: p).noise).observed  # noqa: B018
 
 
-def test_folds_deal_out_every_row_once():
-    bound = bound_of(lambda p: p)
-    assert np.array_equal(bound._sizes.sum(axis=0), bound._rows)
-    assert bound._sizes.max() - bound._rows.min() // FOLDS <= bound._rows.max() // FOLDS + 1
+def test_normal_variables_that_are_cut():
+    rng = np.random.default_rng(0)
+    for mean in (-3.0, -0.7, 0.0, 0.333, 1.2, 9.0):
+        drawn = mean + 0.4 * rng.standard_normal(400_000)
+        cut, kept = _means_of_cut(np.array([mean]))
+        assert cut[0] == pytest.approx(np.clip(drawn, -1, 1).mean(), abs=0.003)
+        assert kept[0] == pytest.approx((np.abs(drawn) < 1).mean(), abs=0.004)
 
 
 @pytest.mark.parametrize("group", [None, np.arange(2000) // 5])
-def test_simulated_sums_have_mean_and_variance_of_outcomes(group):
+def test_without_a_gap_the_simulated_statistic_has_mean_zero(group):
     bound = bound_of(lambda p: p, group=group, draws=1000)
-    gap = np.full(len(bound._rows), 0.05)
-    total = bound.simulated(gap, bound.part.cells.predicted).sum(axis=0) / bound._rows[:, None]
-    np.testing.assert_allclose(total.mean(axis=1), 0.05, atol=0.03)
-    variance = bound.part.cells.predicted * (1 - bound.part.cells.predicted) / bound.part.cells.count
-    assert float(np.mean(total.var(axis=1)) / np.mean(variance)) == pytest.approx(1, abs=0.25)
+    drawn = bound.simulated(np.zeros(len(bound.part.cells.share)), bound.part.cells.predicted)
+    assert len(drawn) == max(1000, 799)
+    assert drawn.mean() == pytest.approx(0, abs=4 * drawn.std() / np.sqrt(len(drawn)) + 0.05 * drawn.std())
 
 
 def test_the_limit_is_positive_for_a_large_gap_and_zero_for_none():

@@ -14,6 +14,7 @@ from calibrant.numerics.confidence_limits import (
     gamma_interval,
     mean_gap_size_limit,
     mid_p_interval,
+    mid_p_value,
     two_sided_tail,
 )
 
@@ -230,3 +231,20 @@ def test_blocks_of_a_limit():
     assert mean_gap_size_limit(0.5 + signs, 0.5 * eight, eight / 8, 500 * eight, 0.01) == pytest.approx(
         0.2599, abs=1e-3
     )
+
+
+@pytest.mark.parametrize(("count", "size", "chance"), [(0, 10, 0.3), (4, 20, 0.1), (19, 20, 0.5), (20, 20, 0.9)])
+def test_the_mid_p_value_is_twice_the_smaller_tail(count, size, chance):
+    at = stats.binom.pmf(count, size, chance) / 2
+    tails = stats.binom.sf(count, size, chance) + at, stats.binom.cdf(count - 1, size, chance) + at
+    assert mid_p_value(count, size, chance) == pytest.approx(min(1.0, 2 * min(tails)))
+
+
+def test_the_mid_p_value_is_where_the_interval_ends():
+    for count, size in ((3.3, 41.7), (0.0, 12.5), (7.0, 7.0)):
+        low, high = mid_p_interval(count, size, 0.9)
+        for end in (float(low), float(high)):
+            if 0 < end < 1:
+                assert mid_p_value(count, size, end) == pytest.approx(0.1, rel=1e-6)
+    assert mid_p_value(0, 5, 0.0) == mid_p_value(5, 5, 1.0) == 1
+    assert mid_p_value(1, 5, 0.0) == mid_p_value(4, 5, 1.0) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -14,18 +14,28 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
-from calibrant.inference.clustered_scores import ClusteredScore
+from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecast_tests import ForecastTest
 from calibrant.inference.forecasts import MeanSquaredZ, Moments, PitUniformity, SpreadChiSquare
 from calibrant.inference.learned_bounds import LearnedTest
 from calibrant.inference.multiclass_tests import VectorTest
-from calibrant.inference.multiplicity import cauchy_combined, rank_p, rank_p_values
-from calibrant.inference.sample import Sample
+from calibrant.inference.multiplicity import cauchy_combined, equal_tails, rank_p, rank_p_values
+from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
+from calibrant.inference.sample import (
+    CLUSTERED_LEVEL_SHARE,
+    LEVEL_SHARE,
+    SLOPE_SHARE,
+    EventRate,
+    Sample,
+    uncertain,
+)
+from calibrant.inference.validation_intervals import SlopeStatement
 from calibrant.numerics.arrays import Floats, accumulate_rows
 from calibrant.numerics.cells import PooledCells
+from calibrant.numerics.confidence_limits import mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import PUScore
-from calibrant.results.estimate import Significance
+from calibrant.results.estimate import Component, Significance
 from calibrant.results.target import takes_columns
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
@@ -62,8 +72,25 @@ class MultiScale:
     Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
     p-values, at most 0.9, are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω
     of 1 for the running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15
-    for each C; the p-value is the rank of that sum among those of the simulated samples. It is exact at every n
-    (slightly too large where scores were pooled into cells), and at least 1 / (draws + 1).
+    for each C; the rank of that sum among those of the simulated samples is the p-value of the *shape*. The p-values of
+    the mean (mid-P) and of the slope have equal tails, since no event where five were expected is not ten events.
+
+    **One error budget.** Of alpha, the *level* (the mean gap) has a quarter that is its own, the *slope* a tenth and
+    the shape the rest:
+
+    .. math:: q = \min\Bigl(\frac{p_\text{shape}}{0.65}, \frac{p_\text{level}}{0.25}, \frac{p_\text{slope}}{0.1}\Bigr)
+
+    and the p-value is the rank of q among those of the simulated samples, which gives the shape what the others leave.
+    It is exact at every n (slightly too large where scores were pooled into cells). It is at most 4 times the p-value
+    of the mean gap (`sample.EventRate`, that of O:E and intercept) and 10 times that of the slope
+    (`ProfileLikelihood`): the test rejects at alpha whenever O:E excludes 1 at level 1 - alpha/4, or the slope at
+    1 - alpha/10. `Significance.components` holds the three p-values with their shares, `decided` the one that
+    counts: the smallest p-value among those that reject at 5 %.
+
+    **Clusters.** With a `group`, the sums of residuals of whole clusters (in at most 128 cells) get random signs
+    instead of simulated outcomes, and level and shape have half of alpha each. A second simulation, of calibrated
+    outcomes with the design effect of the clusters, must reject too: few events lie in few clusters, whose sums are not
+    symmetric. That is approximate. Fewer than two effective clusters give a p-value of 1.
 
     Parameters
     ----------
@@ -96,13 +123,94 @@ class MultiScale:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""
-        cells = Sample.of(data, needed_by="MultiScale").pooled(256)
-        rng = generator(self.seed, "multiscale test")
-        found = statistics(cells, with_drawn(cells, self.draws, rng))
-        single = rank_p_values(found)
-        combined = cauchy_combined(single, weights(found.shape[1]))
-        p_value = float(rank_p(combined[0], combined[1:]))
-        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n, draws=self.draws)
+        sample = Sample.with_clusters(data, needed_by="MultiScale")
+        if not sample.independent:
+            require_clusters(sample.clusters, needed_by="MultiScale")
+        return self.of_sample(sample)
+
+    def of_sample(self, sample: Sample, rate: EventRate | None = None) -> Significance:
+        """The same for a sample, and its rate of events where that is known."""
+        rate, slope = EventRate.of(sample) if rate is None else rate, _slope(sample)
+        if sample.independent:
+            cells, rng = sample.pooled(256, facing=True), generator(self.seed, "multiscale test")
+            smallest, shape, p = _of_rows(cells, with_drawn(cells, self.draws, rng))
+        elif rate.silent:
+            smallest, shape, p = 1.0, 1.0, 1.0
+        else:
+            smallest, shape, p = _of_clusters(sample, self.draws, self.seed)
+        parts = (
+            Component("level", rate.p_value, rate.share, rate.direction),
+            Component("slope", 1.0 if slope is None else slope.p_value, SLOPE_SHARE, slope.direction if slope else 0),
+            Component("shape", shape, 1 - rate.share - (SLOPE_SHARE if sample.independent else 0.0)),
+        )
+        p = min(1.0, p, *(part.p_value / part.share for part in parts))
+        n, decided = round(float(sample.table.count.sum())), deciding(parts)
+        return Significance(smallest, p, method=repr(self), n=n, draws=self.draws, components=parts, decided=decided)
+
+
+#: The significance level at which a component is said to have decided. Derived: the usual one; no p-value uses it.
+_USUAL = 0.05
+
+#: Cells in which clusters are compared, at most. Derived: one for each of the bins of `MultiScale`.
+_CLUSTER_CELLS = 128
+
+#: Larger p-values of signs are not checked against outcomes of calibrated predictions, as both must reject.
+#: Derived: no level above 80 % is asked for.
+_HOPELESS = 0.2
+
+
+def deciding(parts: tuple[Component, ...]) -> Component:
+    """The component that decided: the smallest p-value among those that reject by themselves, or the closest to it."""
+    reject = [part for part in parts if part.p_value <= _USUAL * part.share]
+    return min(reject, key=lambda part: part.p_value) if reject else min(parts, key=lambda p: p.p_value / p.share)
+
+
+def _slope(sample: Sample) -> SlopeStatement | None:
+    """What is said of the slope; None where all scores are 0 and 1, or clusters are few."""
+    few = not sample.independent and sample.clusters < LEAST_CLUSTERS
+    return None if few or not uncertain(sample.table.predicted_mean).any() else SlopeStatement.of(sample)
+
+
+def _of_rows(cells: PooledCells, samples: Iterable[Floats]) -> tuple[float, float, float]:
+    """The smallest single p-value, that of the shape, and that of the family, of the first of the samples."""
+    found = signed_statistics(cells, samples)
+    tails = _tails(found)
+    mean = float(cells.share @ cells.predicted)
+    total = _variance(cells).sum()
+    if 0 < mean < 1 and total > 0:  # the number of events, which has few values
+        rows = mean * (1 - mean) / total
+        rate, place = np.unique(np.round(mean - found[:, 0] * np.sqrt(total), 12), return_inverse=True)
+        tails[:, 0] = mid_p_value(np.clip(rate, 0.0, 1.0) * rows, rows, mean)[place]
+    return _ranked(tails, (1 - LEVEL_SHARE - SLOPE_SHARE, LEVEL_SHARE, SLOPE_SHARE))
+
+
+def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, float]:
+    """The same of clusters: the larger of the p-values of random signs and of calibrated outcomes."""
+    fine, rng = sample.fine(facing=True).merged(_CLUSTER_CELLS), generator(seed, "multiscale test")
+    cells = fine.cells
+    if not 0 < sample.table.observed.sum() < sample.table.total:  # rows that were not seen to differ may be alike
+        alike = float(ClusteredRows.of(sample.source).sums().design_effect[0])  # type: ignore[arg-type]  # rows
+        cells = replace(cells, count=cells.count / max(alike * cells.effective_n / sample.effective_n, 1.0))
+    drawn = np.concatenate([cells.gap[:, None], fine.noise(draws, seed).outcomes(cells.predicted)], axis=1)
+    shares = (1 - CLUSTERED_LEVEL_SHARE, CLUSTERED_LEVEL_SHARE)
+    smallest, shape, p = _ranked(_tails(signed_statistics(cells, [cells.predicted[:, None] - drawn])), shares)
+    if p > _HOPELESS:
+        return smallest, shape, p
+    _, other, by_model = _ranked(_tails(signed_statistics(cells, with_drawn(cells, draws, rng))), shares)
+    return smallest, max(shape, other), max(p, by_model)
+
+
+def _tails(found: Floats) -> Floats:
+    """P-values of each line among all: of the first two columns with equal tails, of the others of large values."""
+    return np.concatenate([equal_tails(found[:, :2]), rank_p_values(found[:, 2:])], axis=1)
+
+
+def _ranked(tails: Floats, shares: tuple[float, ...]) -> tuple[float, float, float]:
+    """Of the first line: the smallest p-value, the rank of the combination, and the rank of the family."""
+    combined = cauchy_combined(tails, weights(tails.shape[1]))
+    shape = rank_p_values(-combined[:, None])
+    family = np.min(np.concatenate([shape, tails[:, : len(shares) - 1]], axis=1) / np.array(shares), axis=1)
+    return float(tails[0].min()), float(shape[0, 0]), float(rank_p(family[0], family[1:]))
 
 
 def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
@@ -119,11 +227,18 @@ def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iter
 
 
 def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
-    """One column per statistic, positive and large where the gap is large; one row per sample of outcomes.
+    """One column per statistic, positive and large where the gap is large; one row per sample of outcomes."""
+    found = signed_statistics(cells, samples)
+    found[:, :2] **= 2
+    return found
+
+
+def signed_statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
+    """The same with the signs of mean and slope, which are the roots of the first two columns.
 
     The arrays of `samples`, mean outcomes per cell (row) and sample (column), are overwritten.
     """
-    variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
+    variance = _variance(cells)
     with np.errstate(divide="ignore"):
         odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
     odds = np.clip(odds, -_LIMIT, _LIMIT)
@@ -135,17 +250,22 @@ def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
     for observed in samples:
         residual = np.subtract(cells.predicted[:, None], observed, out=observed)
         residual *= cells.share[:, None]
-        slope = (odds @ residual) ** 2 / along
+        slope = (odds @ residual) / np.sqrt(along)
         running = accumulate_rows(residual)
-        mean = running[-1] ** 2 / total
+        mean = running[-1] / np.sqrt(total)
         largest = np.maximum(running.max(axis=0), -running.min(axis=0)) ** 2
         gaps = running.take(ends, axis=0)
         later = gaps[first]
         np.subtract(gaps[1:], gaps[:-1], out=gaps[1:])
         gaps[first] = later
         gaps *= gaps
-        found.append(np.vstack([mean, slope, mean + slope, largest, factors.T @ gaps]))
+        found.append(np.vstack([mean, slope, mean**2 + slope**2, largest, factors.T @ gaps]))
     return np.ascontiguousarray(np.concatenate(found, axis=1).T)
+
+
+def _variance(cells: PooledCells) -> Floats:
+    """Of the share of events of each cell, if the predictions are right."""
+    return cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
 
 
 def weights(columns: int) -> Floats:
@@ -211,7 +331,7 @@ def calibration_test(
     method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
         `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
-        group `ClusteredScore`, the default there. For several classes: `VectorTest`
+        group `MultiScale` (default) or `ClusteredScore`. For several classes: `VectorTest`
         (default), `LearnedTest`. For distributions: `ForecastTest`
         (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`. For positive-unlabeled data:
         `calibrant.pu.PUScore`.
@@ -242,11 +362,11 @@ def calibration_test(
 
 
 def _require_independent(data: Predictions | BinTable, chosen: TestMethod) -> None:
-    """`ClusteredScore`, `ForecastTest` and `Moments` allow for the dependence of rows with a group, and of outputs."""
+    """Tests for groups allow for the dependence of rows with one; those of forecasts also for that of outputs."""
     if isinstance(chosen, ForecastTest | Moments):
         return
     needs = f"{type(chosen).__name__} needs independent rows"
-    if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
+    if getattr(data, "group", None) is not None and not isinstance(chosen, MultiScale | ClusteredScore):
         fail(f"{needs}, but these have a group; {_instead(data)}.")
     outputs = len(data.outputs) if isinstance(data, Forecast) else 1
     if outputs > 1:
@@ -269,7 +389,5 @@ def _kind(data: Predictions | BinTable) -> str:
 
 
 def _default(data: Predictions | BinTable) -> TestMethod:
-    if isinstance(data, Binary) and data.group is not None:
-        return ClusteredScore()
     classes = {"several classes": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
     return classes.get(_kind(data), MultiScale)()

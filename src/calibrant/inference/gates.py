@@ -397,7 +397,7 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     error = headline_error(data, norm=norm, level=both)
     cells = probability_cells(data, None, needed_by="relative_error")
     rate = float(cells.observed.sum()) / cells.total
-    least, most = rate_limits(data, cells, lambda p: 0 * p + rate, both)
+    least, most = rate_limits(data, lambda p: 0 * p + rate, both)
     ends = error.interval
     if ends is None:
         fail(f"{error!r} has no interval.")

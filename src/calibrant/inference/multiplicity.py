@@ -146,6 +146,21 @@ def rank_p_values(statistics: Floats) -> Floats:
     return (len(statistics) - np.stack(below, axis=1)) / len(statistics)
 
 
+def equal_tails(statistics: Floats) -> Floats:
+    """For each line twice its smaller tail among all lines, itself counted by half, up to rounding; by column.
+
+    >>> equal_tails(np.array([[-3.0], [0.0], [1.0], [9.0]]))[:, 0]
+    array([0.25, 0.75, 0.75, 0.25])
+    """
+    ordered, lines = np.sort(statistics, axis=0), len(statistics)
+    slack = 1e-10 * (np.abs(statistics) + np.abs(ordered[lines // 2]))
+    pairs = list(zip(ordered.T, (statistics - slack).T, (statistics + slack).T, strict=True))
+    below = np.stack([np.searchsorted(own, low) for own, low, _ in pairs], axis=1)
+    up_to = np.stack([np.searchsorted(own, high, side="right") for own, _, high in pairs], axis=1)
+    above = 1 - (below + up_to) / 2 / lines
+    return np.minimum(1.0, 2 * np.minimum(above, 1 - above))
+
+
 def first_rank(values: Floats) -> float:
     """The share of values, the first included, that are at least as large as the first: its p-value among draws."""
     return float(rank_p_values(values[:, None])[0, 0])

@@ -1,14 +1,14 @@
-"""The sample behind an interval or a test: rows, cells, clusters, resamples, design effect.
+"""The sample behind an interval or a test: rows, cells, clusters, resamples, design effect, and its rate of events.
 
 Tables are resampled, not rows: by one multinomial draw over cells and outcomes, or over clusters of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,16 @@ from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import normal_scores
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
-from calibrant.numerics.cells import FineSample, PooledCells
+from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
+from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import require_fine
 from calibrant.table.task import Unlabeled, task_of
+
+Columns = Callable[[Floats], Floats]
 
 
 def row_clusters(data: Predictions, rows: int) -> NDArray[np.intp] | None:
@@ -139,6 +142,9 @@ def _likeness(label: NDArray[np.intp], share: Floats, z: Floats) -> float:
 #: Test: tests/inference/test_sample.py.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024
 
+#: Sums of shares closer to zero than this are zero. Derived: above the rounding of a million terms of at most 1.
+_BALANCED = 1e-9
+
 #: Resamples per matrix product.
 #: Speed: a block of repeats of 1024 clusters takes half a megabyte; no result depends on it.
 _BATCH = 64
@@ -237,16 +243,48 @@ class Sample:
             return values
         return np.stack([np.bincount(self.cluster, column, self.clusters) for column in values.T], axis=1)
 
-    def pooled(self, size: int) -> PooledCells:
-        """At most about `size` cells of neighbouring scores."""
-        return PooledCells.of(self.table.sums, size)
+    @property
+    def independent(self) -> bool:
+        """Whether there are no clusters of several rows."""
+        return self.cluster is None or self.clusters == len(self.cluster)
 
-    def fine(self) -> FineSample:
-        """Fine cells and, of clusters of rows, what each has in them."""
-        if self.cluster is None or self.clusters == len(self.cluster):
-            return FineSample(PooledCells.fine(self.table.sums))
-        columns = self.row_share, self.rows.predicted.astype(np.float64), self.rows.observed
-        return FineSample.of_clusters(self.table.sums, self.cell, *columns, self.cluster)
+    def pooled(self, size: int, *, facing: bool = False) -> PooledCells:
+        """At most about `size` cells of neighbouring scores; for `facing`, see `fine`."""
+        return PooledCells.of(self._facing if facing else self.table.sums, size)
+
+    def fine(self, *, facing: bool = False) -> FineSample:
+        """Fine cells and, of clusters of rows, what each has in them.
+
+        With `facing`, events are exchanged for non-events where scores are above 1/2 on average, and clusters are
+        numbered by what they hold: what is simulated then depends neither on which outcome is called the event nor on
+        the names of the clusters.
+        """
+        sums = self._facing if facing else self.table.sums
+        if self.cluster is None or self.independent:
+            return FineSample(PooledCells.fine(sums))
+        cell, label, predicted, observed = self.cell, self.cluster, self.rows.predicted, self.rows.observed
+        predicted = predicted.astype(np.float64)
+        if facing and self.turned:
+            cell, predicted, observed = len(self.table) - 1 - cell, 1 - predicted, 1 - observed
+        if facing:
+            label = _by_contents(label, self.row_share, predicted, observed)
+        return FineSample.of_clusters(sums, cell, self.row_share, predicted, observed, label)
+
+    @cached_property
+    def turned(self) -> bool:
+        """Whether scores are above 1/2 on average; or else events are more than half; or else cubes of the scores."""
+        share, p = self.table.share, self.table.predicted_mean - 0.5
+        odd = np.array([share @ p, float(self.table.observed.sum()) / self.table.total - 0.5, share @ p**3])
+        return bool(odd[np.argmax(np.abs(odd) > _BALANCED)] > _BALANCED)
+
+    @cached_property
+    def _facing(self) -> Floats:
+        """Sums of count, weight, squared weight, prediction and outcome, turned if they are to be."""
+        sums = self.table.sums[:5]
+        if not self.turned:
+            return sums
+        count, weight, squares, predicted, observed = sums[:, ::-1]
+        return np.stack([count, weight, squares, weight - predicted, weight - observed])
 
     @cached_property
     def coarse(self) -> BinTable:
@@ -295,6 +333,151 @@ class Sample:
         return _cross_sums(labels, into[self.cell], self.rows.sums(), (self.clusters, len(coarse)))
 
 
+#: Shares of alpha that a statement has in the family of statements about one sample, whatever the others say: about the
+#: level of independent rows, and of clusters (whose other tests are weaker), and about the slope.
+#: Test: tests/inference/test_sample.py::test_shares_of_the_error_budget.
+LEVEL_SHARE, CLUSTERED_LEVEL_SHARE, SLOPE_SHARE = 1 / 4, 1 / 2, 1 / 10
+
+
+@dataclass(frozen=True)
+class EventRate:
+    r"""The rate of events and the mean prediction, with the variance of their distance: all that is said of the level.
+
+    O:E, the intercept, the test of calibration and the lower ends of errors rest on the same limits and so cannot
+    contradict each other: the mid-P limits of a binomial share with
+
+    .. math:: n^\star = \frac{\bar y (1 - \bar y)}{V}, \qquad
+              V = \max_m \frac{1}{W^2}\sum_i w_i^2 (y_i - m_i)^2,
+
+    where m is the prediction made right on average, by a shift :math:`p_i + \bar y - \bar p` and by a factor
+    :math:`p_i \bar y / \bar p` (of 1 - p where scores are above 1/2 on average), and V at least what outcomes of these
+    probabilities would have. Of clusters the sum is
+    over their sums, each divided by :math:`\sqrt{1 - \text{its share}}` since it pulls the mean towards itself, and V
+    is multiplied by the square of Student's quantile over the normal one, for as many degrees of freedom as clusters
+    carry the variance. Fewer than five clusters, or than two effective ones, say nothing.
+
+    Attributes
+    ----------
+    rate, mean : float
+        Of the outcomes and of the predictions.
+    variance, by_model : float
+        V, and its least value.
+    size : float
+        The number of rows (or clusters) that count where only one outcome was seen.
+    freedom : float or None
+        Degrees of freedom; None for independent rows.
+    silent : bool
+        Whether clusters are too few to say anything.
+    """
+
+    rate: float
+    mean: float
+    variance: float
+    by_model: float
+    size: float
+    freedom: float | None = None
+    silent: bool = False
+
+    @classmethod
+    def of(cls, sample: Sample, *, fitted: Columns | None = None, certain: bool = True) -> EventRate:
+        """Of a sample, perhaps without rows predicted 0 or 1; `fitted` is used instead of shift and factor."""
+        table = sample.table if certain else sample.table.take(uncertain(sample.table.predicted_mean))
+        rate = float(np.clip(table.observed.sum() / table.total, 0.0, 1.0))
+        mean = float(table.predicted.sum()) / table.total
+        fits = [lambda p: p + (rate - mean), _by_factor(rate, mean, turned=sample.turned)]
+        fits = fits if fitted is None else [fitted]
+        chance, unit = np.clip(fits[-1](table.predicted_mean), 0.0, 1.0), table.weight_squares / table.total**2
+        by_model, size = float(unit @ (chance * (1 - chance))), 1 / float(unit.sum())
+        if sample.independent:
+            y, at = table.observed_mean, [fit(table.predicted_mean) for fit in fits]
+            squares = [float(unit @ (y * (1 - m) ** 2 + (1 - y) * m**2)) for m in at]
+            return cls(rate, mean, max(squares) * size / max(size - 1, 1.0), by_model, size)
+        p = sample.rows.predicted.astype(np.float64)
+        share = sample.row_share if certain else sample.row_share * uncertain(p)
+        share = share / share.sum()
+        part = sample.by_cluster(share[:, None])[:, 0]
+        if too_few_clusters(part):
+            return cls(rate, mean, np.inf, by_model, 0.0, 1.0, silent=True)
+        columns = np.stack([share * (sample.rows.observed - fit(p)) for fit in fits], axis=1)
+        sums = sample.by_cluster(columns) / np.sqrt(np.maximum(1 - part, _BALANCED))[:, None]
+        own = max(sums.T, key=lambda column: float(column @ column))
+        return cls(rate, mean, float(own @ own), by_model, min(size, float(sample.clusters)), carrying(own**2))
+
+    def rows(self, alpha: float) -> float:
+        """The number of independent rows whose rate would vary as much."""
+        if not 0 < self.rate < 1:
+            return self.size  # nothing is known of the spread within clusters
+        variance, alone = self.variance * student_inflation(self.freedom, 1 - alpha), self.rate * (1 - self.rate)
+        return alone / max(variance, self.by_model, _BALANCED * alone / self.size)  # 0 and 1 may be right
+
+    def limits(self, alpha: float) -> tuple[float, float]:
+        """Both ends of the interval of the rate at level 1 - alpha."""
+        if self.silent:
+            return 0.0, 1.0
+        size = self.rows(alpha)
+        low, high = map(float, mid_p_interval(self.rate * size, size, 1 - alpha))
+        return low, high
+
+    def least_gap(self, alpha: float) -> float:
+        """The lower limit of the size of the mean gap: 0 if the interval at level 1 - alpha contains the prediction."""
+        low, high = self.limits(alpha)
+        return max(self.mean - high, low - self.mean, 0.0)
+
+    @cached_property
+    def p_value(self) -> float:
+        """The smallest alpha at which the limits exclude the mean prediction."""
+
+        def at(alpha: float) -> float:
+            size = self.rows(alpha)
+            return float(mid_p_value(self.rate * size, size, self.mean))
+
+        if self.silent:
+            return 1.0
+        if self.freedom is None or not 0 < self.rate < 1:
+            return at(0.5)
+        low, high = -700.0, 0.0  # the logarithm of the smallest number
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (low, middle) if at(float(np.exp(middle))) <= np.exp(middle) else (middle, high)
+        return float(np.exp(high))
+
+    @property
+    def share(self) -> float:
+        """Its share of alpha."""
+        return LEVEL_SHARE if self.freedom is None else CLUSTERED_LEVEL_SHARE
+
+    @property
+    def direction(self) -> Literal[-1, 0, 1]:
+        """1 if predictions are above the outcomes on average, -1 if below."""
+        return 1 if self.mean > self.rate else -1 if self.mean < self.rate else 0
+
+
+def _by_factor(rate: float, mean: float, *, turned: bool) -> Columns:
+    """Predictions of this mean times what makes them right on average, or those of the other outcome."""
+    part = (1 - rate) / (1 - mean) if turned else rate / mean if mean > 0 else 1.0
+    return lambda p: np.clip(1 - part * (1 - p) if turned else part * p, 0.0, 1.0)
+
+
+def uncertain(p: Floats) -> NDArray[np.bool_]:
+    """Which predictions are neither 0 nor 1."""
+    return np.asarray((p > 0) & (p < 1))
+
+
+def carrying(squares: Floats) -> float:
+    """The number of clusters that carry a variance, of which these are the parts; at least 1."""
+    return max(float(squares.sum()) ** 2 / float(squares @ squares), 1.0) if squares.any() else 1.0
+
+
+def student_inflation(freedom: float | None, level: float) -> float:
+    """Square of Student's quantile over the normal one, of a two-sided interval; 1 if the variance is known."""
+    from scipy.special import ndtri, stdtrit
+
+    if freedom is None:
+        return 1.0
+    probability = (1 + level) / 2
+    return float(stdtrit(freedom, probability) / ndtri(probability)) ** 2 if 0.5 < probability < 1 else 1.0
+
+
 def independent_rows_counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | BinTable:
     """The table of independent rows, counted once for all that needs it; rows in clusters as they are."""
     if isinstance(data, BinTable) or getattr(data, "group", None) is not None:
@@ -329,6 +512,15 @@ def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
     if rows <= MOST_CLUSTERS:
         return np.arange(rows)
     return generator(0, "random clusters").permutation(np.arange(rows) % MOST_CLUSTERS)
+
+
+def _by_contents(label: NDArray[np.intp], share: Floats, p: Floats, y: Floats) -> NDArray[np.intp]:
+    """Clusters numbered by size, mean score, mean outcome, ..., whatever they were called."""
+    columns = (share, share * p, share * y, share * p**2, share * p * y, share * p**3)
+    sums = [np.round(np.bincount(label, column), 12) for column in columns]
+    rank = np.empty(len(sums[0]), np.intp)
+    rank[np.lexsort(sums[::-1])] = np.arange(len(rank))
+    return rank[label]
 
 
 def _cross_sums(labels: NDArray[np.intp], cell: NDArray[np.intp], sums: Floats, shape: tuple[int, int]) -> list[Any]:

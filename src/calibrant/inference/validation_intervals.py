@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
 from calibrant.inference.residual_noise import require_clusters
-from calibrant.inference.sample import Sample, independent_rows_counted
+from calibrant.inference.sample import (
+    Columns,
+    EventRate,
+    Sample,
+    carrying,
+    independent_rows_counted,
+    student_inflation,
+    uncertain,
+)
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.numerics.cells import too_few_clusters
 from calibrant.numerics.logistic.binary import LogisticLine, affine
 from calibrant.numerics.logistic.multinomial import MultinomialLines
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval, Side, plain_fields, printable, text_table
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
-
-Columns = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +45,18 @@ class ScoreCovariance:
     cluster_sums: Floats | None
 
     @classmethod
-    def of(cls, data: Predictions | BinTable, *, fitted: Columns, columns: Columns, needed_by: str) -> ScoreCovariance:
+    def of(cls, sample: Sample, *, fitted: Columns, columns: Columns) -> ScoreCovariance:
         """`fitted` gives the expected outcome at each score, `columns` the regressors (scores by columns).
 
         In a table the two outcomes of a cell share its mean weight.
         """
-        if isinstance(data, Binary) and data.group is not None:
-            return cls._of_clusters(Sample.of_rows(data), fitted, columns, needed_by)
-        table = Sample.of(data, needed_by=needed_by).table
+        if not sample.independent:
+            p = sample.rows.predicted.astype(np.float64)
+            size = 1 / float(sample.row_share @ sample.row_share)
+            residual = size * sample.row_share * (sample.rows.observed - fitted(p))
+            sums = sample.by_cluster(residual[:, None] * columns(p))
+            return cls(sums.T @ sums * (sample.clusters / (sample.clusters - 1)), sums)
+        table = sample.table
         p = table.predicted_mean
         mean, squares = fitted(p), table.weight_squares
         unit = table.total / float(squares.sum())
@@ -55,29 +65,17 @@ class ScoreCovariance:
         size = table.total * unit
         return cls((design * (squares * square)[:, None]).T @ design * (unit**2 * size / max(size - 1, 1.0)), None)
 
-    @classmethod
-    def _of_clusters(cls, sample: Sample, fitted: Columns, columns: Columns, needed_by: str) -> ScoreCovariance:
-        require_clusters(sample.clusters, needed_by=needed_by)
-        p = sample.rows.predicted.astype(np.float64)
-        size = 1 / float(sample.row_share @ sample.row_share)
-        residual = size * sample.row_share * (sample.rows.observed - fitted(p))
-        sums = sample.by_cluster(residual[:, None] * columns(p))
-        return cls(sums.T @ sums * (sample.clusters / (sample.clusters - 1)), sums)
+    def freedom(self, direction: Floats) -> float | None:
+        r"""Degrees of freedom of one combination of the columns; None without clusters.
+
+        The number of clusters that carry the variance, :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`: with few events these
+        are the clusters that have some.
+        """
+        return None if self.cluster_sums is None else carrying((self.cluster_sums @ direction) ** 2)
 
     def inflation(self, level: float, direction: Floats) -> float:
-        r"""Square of Student's quantile over the normal one, for one combination of the columns; 1 without clusters.
-
-        Its degrees of freedom are the number of clusters that carry the variance, :math:`(\sum_c s_c^2)^2 / \sum_c
-        s_c^4`: with few events these are the clusters that have some.
-        """
-        from scipy.special import ndtri, stdtrit
-
-        if self.cluster_sums is None:
-            return 1.0
-        squares = (self.cluster_sums @ direction) ** 2
-        carrying = float(squares.sum()) ** 2 / float(squares @ squares) if squares.any() else 1.0
-        probability = (1 + level) / 2
-        return float(stdtrit(max(carrying, 1.0), probability) / ndtri(probability)) ** 2
+        """Square of Student's quantile over the normal one, for one combination of the columns; 1 without clusters."""
+        return student_inflation(self.freedom(direction), level)
 
 
 #: What must hold for the intervals of validation studies, decisions and forecasts.
@@ -89,15 +87,10 @@ class MidP:
     r"""Mid-P interval of the number of events, as O:E ratio or as calibration intercept.
 
     The rate of events has the mid-P interval of a binomial share, which holds from no events on, with the number of
-    rows that gives the share the variance it has around the predictions,
-
-    .. math:: n^\star = \frac{\bar y (1 - \bar y)}{V}, \qquad
-              V = \max\Bigl(\frac{1}{W^2}\sum_i w_i^2 (y_i - m_i)^2,\; \frac{1}{W^2}\sum_i w_i^2 m_i (1 - m_i)\Bigr)
-
-    where :math:`m_i` is the prediction made right on average: times O:E, or with its log odds shifted. The first sum is
-    over clusters where there are some, with Student's quantile for those that carry the variance. Nothing is assumed of
-    the predictions otherwise. The ends are divided by the mean prediction, or become intercepts: the shifts at which so
-    many events are expected.
+    rows that gives the share the variance that its distance from the predictions has (`sample.EventRate`): with
+    Student's quantile for the clusters that carry the variance, and all ratios possible where one cluster dominates.
+    Nothing is assumed of the predictions otherwise. The ends are divided by the mean prediction, or become intercepts:
+    the shifts at which so many events are expected. So O:E excludes 1 where the mean gap excludes 0.
 
     References
     ----------
@@ -129,53 +122,28 @@ class MidP:
         return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
 
     def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        table = Sample.of(data, needed_by="MidP").table
-        ratio = float(table.observed.sum() / table.predicted.sum())
-        low, high = rate_limits(data, table, lambda p: ratio * p, level)
-        mean = float(table.predicted.sum()) / table.total
-        return low / mean, high / mean
+        found = EventRate.of(_with_enough_clusters(data, needed_by="MidP"))
+        low, high = found.limits(1 - level)
+        return low / found.mean, high / found.mean
 
     def _intercept(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        table = Sample.of(data, needed_by="MidP").table
-        table = table.take(_uncertain(table.predicted_mean))
-        line, _ = recalibration_line(table)
-        shift, size = line.intercept(1.0), float(line.weight.sum())
-        low, high = rate_limits(data, table, lambda p: _shifted(p, shift), level)
+        sample = _with_enough_clusters(data, needed_by="MidP")
+        line, _ = recalibration_line(sample.table)
+        low, high = EventRate.of(sample, certain=False).limits(1 - level)
+        size = float(line.weight.sum())
         return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
 
 
-def rate_limits(data: Predictions | BinTable, table: BinTable, fitted: Columns, level: float) -> tuple[float, float]:
-    """Limits of the rate of events in `table`, which is that of `data`, perhaps without rows predicted 0 or 1."""
-    whole = Sample.of(data, needed_by="MidP").table
-    some = len(table) < len(whole)
-
-    def counted(p: Floats) -> Floats:
-        return (_uncertain(p) if some else np.ones(len(p)))[:, None].astype(np.float64)
-
-    rate = float(np.clip(table.observed.sum() / table.total, 0.0, 1.0))
-    spread = ScoreCovariance.of(data, fitted=fitted, columns=counted, needed_by="MidP")
-    size = table.population.effective_n
-    if 0 < rate < 1:
-        unit = whole.total / float(whole.weight_squares.sum())
-        mean = np.clip(fitted(table.predicted_mean), 0.0, 1.0)
-        by_model = unit**2 * float(table.weight_squares @ (mean * (1 - mean)))
-        variance = (
-            max(float(spread.matrix[0, 0]) * spread.inflation(level, np.ones(1)), by_model) / (unit * table.total) ** 2
-        )
-        size = rate * (1 - rate) / variance
-    elif spread.cluster_sums is not None:
-        size = min(size, float(len(spread.cluster_sums)))  # nothing is known of the spread within clusters
-    low, high = map(float, mid_p_interval(rate * size, size, level))
-    return low, high
+def _with_enough_clusters(data: Predictions | BinTable, *, needed_by: str) -> Sample:
+    sample = Sample.with_clusters(data, needed_by=needed_by)
+    if sample.cluster is not None:
+        require_clusters(sample.clusters, needed_by=needed_by)
+    return sample
 
 
-def _uncertain(p: Floats) -> NDArray[np.bool_]:
-    return np.asarray((p > 0) & (p < 1))
-
-
-def _shifted(p: Floats, shift: float) -> Floats:
-    """Predictions with their log odds shifted; 0 and 1 stay."""
-    return np.where(_uncertain(p), expit(log_odds(p) + shift), p)
+def rate_limits(data: Predictions | BinTable, fitted: Columns, level: float) -> tuple[float, float]:
+    """Limits of the rate of events, with the variance around what is fitted."""
+    return EventRate.of(_with_enough_clusters(data, needed_by="MidP"), fitted=fitted).limits(1 - level)
 
 
 @dataclass(frozen=True)
@@ -186,10 +154,11 @@ class ProfileLikelihood:
               z^2 \max(1, \kappa) \Bigr\}, \qquad
               \kappa = \frac{(H^{-1} J H^{-1})_{bb}}{(H^{-1})_{bb}}
 
-    with H the information, J the sum of squares of the observed scores over rows or clusters (the sandwich), and z the
-    normal quantile, Student's with clusters. Unlike an interval of plus and minus some standard errors it stays right
-    with few events. Where outcomes are separated it has one end; where only one outcome was observed, or one score,
-    every slope is possible. `assumption` says so.
+    with H the information, J the sum of squares of the observed scores over rows or clusters (the sandwich), and z
+    Student's quantile with n - 2 degrees of freedom, or those of the clusters that carry the variance. Unlike an
+    interval of plus and minus some standard errors it stays right with few events. Where outcomes are separated it has
+    one end; where only one outcome was observed, or one score, or where one cluster dominates, every slope is possible.
+    `assumption` says so.
 
     References
     ----------
@@ -210,51 +179,92 @@ class ProfileLikelihood:
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of a calibration slope of `data`."""
-        from scipy.special import ndtri
-
         level = validation.fraction("level", level)
         if estimate.target is None or estimate.target.quantity != "calibration slope":
             fail(f"ProfileLikelihood is for calibration_slope, not for {estimate.name}.", TypeError)
         data = independent_rows_counted(data, needed_by="ProfileLikelihood")
-        line, _ = recalibration_line(Sample.of(data, needed_by="ProfileLikelihood").table)
-        rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * _adjustment(data, line, level)
-        low, high = line.slope_limits(rise)
+        slope = SlopeStatement.of(_with_enough_clusters(data, needed_by="ProfileLikelihood"))
+        low, high = slope.limits(level)
         side, words = _side(low, high)
         return Interval(low, high, level=level, method=repr(self), side=side, assumption=words, target=estimate.target)
 
 
 def _side(low: float, high: float) -> tuple[Side, str]:
     if np.isinf(low) and np.isinf(high):
-        return "two-sided", f"{WORDS}; one outcome or one score only, so that every slope is possible"
+        return "two-sided", f"{WORDS}; one outcome, one score or one large cluster, so that every slope is possible"
     if np.isinf(low) or np.isinf(high):
         words = f"{WORDS}; separated outcomes, which bound the slope on one side"
         return "upper" if np.isinf(low) else "lower", words
     return "two-sided", WORDS
 
 
-def _adjustment(data: Predictions | BinTable, line: LogisticLine, level: float) -> float:
-    """By how much the variance of the slope exceeds what the likelihood says; at least 1."""
-    intercept, slope = joint_fit(line)
-    if not np.isfinite(intercept + slope):  # at an infinite slope nothing varies: take that of a calibrated model
-        intercept, slope = line.intercept(1.0), 1.0
-    if not np.isfinite(intercept) or line.z[0] == line.z[-1]:
-        return 1.0
+@dataclass(frozen=True, eq=False)
+class SlopeStatement:
+    """What is said of the slope: its profile-likelihood interval, and the p-value of a slope of 1 that goes with it.
 
-    def fitted(p: Floats) -> Floats:
-        return expit(intercept + slope * _finite(p))
+    `ratio` is by how much the variance exceeds what the likelihood says (at least 1), `freedom` the degrees of freedom
+    of Student's quantile: of n - 2 rows, since in few rows the likelihood rises too fast, or of the clusters that carry
+    the variance. `line` is None where nothing can be said.
+    """
 
-    def columns(p: Floats) -> Floats:
-        return affine(_finite(p)) * _uncertain(p)[:, None]
+    line: LogisticLine | None
+    freedom: float = 1.0
+    ratio: float = 1.0
 
-    spread = ScoreCovariance.of(data, fitted=fitted, columns=columns, needed_by="ProfileLikelihood")
-    inverse = np.linalg.inv(line.curvature(intercept, slope))
-    ratio = float((inverse @ spread.matrix @ inverse)[1, 1] / inverse[1, 1])
-    return max(1.0, ratio) * spread.inflation(level, inverse[1])
+    @classmethod
+    def of(cls, sample: Sample) -> SlopeStatement:
+        """Of a sample with at least one score between 0 and 1; too few clusters, or one that dominates, say nothing."""
+        line, _ = recalibration_line(sample.table)
+        if not sample.independent and too_few_clusters(sample.by_cluster(sample.row_share[:, None])[:, 0]):
+            return cls(None)
+        intercept, slope = joint_fit(line)
+        if not np.isfinite(intercept + slope):  # at an infinite slope nothing varies: take that of a calibrated model
+            intercept, slope = line.intercept(1.0), 1.0
+        rows = max(float(line.weight.sum()) - 2, 1.0)
+        if not np.isfinite(intercept) or line.z[0] == line.z[-1]:
+            return cls(line, rows)
+
+        def fitted(p: Floats) -> Floats:
+            return expit(intercept + slope * _finite(p))
+
+        def columns(p: Floats) -> Floats:
+            return affine(_finite(p)) * uncertain(p)[:, None]
+
+        spread = ScoreCovariance.of(sample, fitted=fitted, columns=columns)
+        inverse = np.linalg.inv(line.curvature(intercept, slope))
+        ratio = float((inverse @ spread.matrix @ inverse)[1, 1] / inverse[1, 1])
+        return cls(line, spread.freedom(inverse[1]) or rows, max(1.0, ratio))
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Both ends of the interval."""
+        from scipy.special import ndtri
+
+        if self.line is None:
+            return -np.inf, np.inf
+        rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * self.ratio * student_inflation(self.freedom, level)
+        return self.line.slope_limits(rise)
+
+    @property
+    def p_value(self) -> float:
+        """The smallest alpha at which the interval excludes a slope of 1."""
+        from scipy.special import stdtr
+
+        if self.line is None or self.line.z[0] == self.line.z[-1] or self.line.only_outcome is not None:
+            return 1.0
+        rise = max(self.line.profile_loss(1.0) - self.line.smallest_loss(), 0.0)
+        z = -np.sqrt(2 * rise / self.ratio)
+        return float(2 * stdtr(self.freedom, z))
+
+    @property
+    def direction(self) -> Literal[-1, 0, 1]:
+        """1 if predictions are too extreme (a slope below 1), -1 if too moderate."""
+        slope = 1.0 if self.line is None else joint_fit(self.line)[1]
+        return 1 if slope < 1 else -1 if slope > 1 else 0
 
 
 def _finite(p: Floats) -> Floats:
     """Log odds, with 0 where they are infinite: these rows are not counted."""
-    return np.where(_uncertain(p), log_odds(p), 0.0)
+    return np.where(uncertain(p), log_odds(p), 0.0)
 
 
 Kind = Literal["calibration intercept", "calibration slope"]

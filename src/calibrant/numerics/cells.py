@@ -307,6 +307,16 @@ def effective_clusters(weight: Floats) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
+#: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
+#: test at the usual levels. Test: tests/inference/inversion/test_binary_constants.py.
+FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
+
+
+def too_few_clusters(weight: Floats) -> bool:
+    """Whether clusters of these weights are too few, or too few of similar size, to say anything."""
+    return len(weight) < FEWEST_CLUSTERS or effective_clusters(weight) < FEWEST_EFFECTIVE
+
+
 #: More clusters are united at random: sums of independent clusters are independent.
 #: Test: tests/inference/inversion/test_binary_constants.py.
 MOST_CLUSTERS = 512

@@ -74,6 +74,33 @@ def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
     return np.where(some, at, 0.0)
 
 
+def mid_p_value(count: ArrayLike, size: ArrayLike, chance: float) -> Floats:
+    r"""Two-sided mid-P p-value of a count: the smallest 1 - level at which `mid_p_interval` excludes the chance.
+
+    .. math:: 2 \min\bigl(P(X > x) + \tfrac12 P(X = x),\; P(X < x) + \tfrac12 P(X = x)\bigr), \qquad
+              X \sim \mathrm{Bin}(n, \pi)
+
+    at most 1. Equal tails: no event where five were expected is not weighed against ten events.
+
+    Examples
+    --------
+    >>> float(mid_p_value(0, 10, 0.2589).round(3))
+    0.05
+    """
+    x, n = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(size, dtype=np.float64))
+    return np.minimum(1.0, 2 * np.minimum(_mid_tail(x, n, chance), _mid_tail(n - x, n, 1 - chance)))
+
+
+def _mid_tail(x: Floats, n: Floats, chance: float) -> Floats:
+    """P(X > x) + P(X = x) / 2."""
+    from scipy.special import betainc
+
+    x, above = np.maximum(x, 0.0), np.maximum(n - x, 0.0)
+    reached = np.where(x > 0, betainc(np.where(x > 0, x, 1.0), above + 1, chance), 1.0)
+    passed = np.where(above > 0, betainc(x + 1, np.where(above > 0, above, 1.0), chance), 0.0)
+    return np.asarray((reached + passed) / 2)
+
+
 def combined_share_limits(share: Floats, factor: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
     r"""Both ends of an interval of :math:`\sum_j c_j \pi_j`, with π shares of exclusive kinds of rows.
 

@@ -6,6 +6,7 @@ A value belongs to the interval if a test does not reject an error of that size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.binned import check_norm
-from calibrant.inference.sample import Sample
+from calibrant.inference.sample import EventRate, Sample
 from calibrant.numerics.binary_inversion import Limits
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
@@ -91,12 +92,13 @@ class Inversion:
         if any(np.isinf(check_norm(norm)) for norm in norms):
             message = "Inversion does not support the infinite norm; use IsotonicBand()."
             raise ValueError(message)
-        sample = Sample.with_clusters(data, needed_by="Inversion").fine()
-        limits = Limits.of(sample, self.draws, self.seed, norms=norms, level=level, side=self.side)
+        sample = Sample.with_clusters(data, needed_by="Inversion")
+        limits = Limits.of(sample.fine(facing=True), self.draws, self.seed, norms=norms, level=level, side=self.side)
+        ends = _Ends(sample, limits, (1 - level) * (2 if self.side == "lower" else 1))
         return [
             Interval(
-                0.0 if self.side == "upper" else limits.lower(norm),
-                np.inf if self.side == "lower" else limits.upper(norm),
+                0.0 if self.side == "upper" else ends.lower(norm),
+                np.inf if self.side == "lower" else ends.upper(norm),
                 level=level,
                 method=repr(self),
                 side=self.side,
@@ -105,6 +107,54 @@ class Inversion:
             )
             for norm in norms
         ]
+
+
+#: Beyond this level the lower end is not held against the test, whose simulated samples do not reach there.
+#: Derived: of the 999 samples of `MultiScale`, ten lie beyond.
+HELD_UP_TO = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Both ends as members of the family of statements about the sample, of which `MultiScale` is the test.
+
+    No norm is less than the mean gap: where the level has its share of alpha, so have the lower ends. Where neither
+    the level nor the test rejects calibration, they are zero: that pays for the share.
+    """
+
+    sample: Sample
+    limits: Limits
+    alpha: float
+
+    def lower(self, norm: float) -> float:
+        """The lower end: at least that of the mean gap, and 0 unless the test rejects."""
+        if self.limits.silent:
+            return 0.0
+        share = self.rate.share * self.alpha
+        excluded = self.rate.p_value <= share
+        low = self.limits.lower(norm)
+        if low > 0 and not excluded and not self._held:
+            low = 0.0
+        return max(low, self.rate.least_gap(share)) if low > 0 or excluded else 0.0
+
+    def upper(self, norm: float) -> float:
+        """The upper end, not below the lower one."""
+        found = self.limits.upper(norm)
+        return found if self.limits.side == "upper" else max(found, self.lower(norm))
+
+    @cached_property
+    def rate(self) -> EventRate:
+        """The level."""
+        return EventRate.of(self.sample)
+
+    @cached_property
+    def _held(self) -> bool:
+        """Whether the test rejects too; it need not be asked where the evidence is overwhelming."""
+        from calibrant.inference.calibration_tests import MultiScale
+
+        if self.alpha < 1 - HELD_UP_TO or self.limits.dual.overwhelming:
+            return True
+        return MultiScale().of_sample(self.sample, self.rate).p_value <= self.alpha
 
 
 def assumption(limits: Limits, norm: float) -> str:

@@ -6,6 +6,7 @@ Fits have a small ridge and may have a penalty, so that separable outcomes have 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -196,6 +197,10 @@ class LogisticLine:
 
     def fit(self) -> tuple[float, float]:
         """The most likely intercept and slope, which must exist: both outcomes, no separation, and two values of z."""
+        return self._fit
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
         start = np.array([0.0, 1.0])
         found = logistic_fit(affine(self.z), weight=self.weight, positive=self.events, start=start, ridge=0.0)
         return float(found.coefficients[0]), float(found.coefficients[1])
