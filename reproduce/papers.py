@@ -77,6 +77,7 @@ STUDIES = (
     "engine",
     "forecast_tests",
     "groups_coverage",
+    "llm_answers",
     "monitoring",
     "multiclass_coverage",
     "regression_coverage",

@@ -85,6 +85,7 @@ from .reporting.build import report as report
 from .results.estimate import Estimate as Estimate
 from .results.estimate import Interval as Interval
 from .results.estimate import Significance as Significance
+from .scale.evaluation_logs import read_eval as read_eval
 from .simulate.sample_sizes import sample_size as sample_size
 from .table.binning import Edges as Edges
 from .table.binning import EqualMass as EqualMass

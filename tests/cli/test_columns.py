@@ -31,6 +31,9 @@ from calibrant.cli.console import UsageError
         (Columns(positive="1", mean="m", std="s"), "--positive is for binary predictions"),
         (Columns(percent=True, mean="m", std="s"), "--percent is for probabilities"),
         (Columns(quantiles=("low=a",)), "--quantiles takes LEVEL=COLUMN"),
+        (Columns(correct="c", prob=("p",)), "give them instead of --truth and --prob"),
+        (Columns(confidence="c", truth="y"), "give them instead of --truth and --prob"),
+        (Columns(labelled="1", prior=0.5, cluster="q"), "--cluster is not for positive-unlabeled data"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(columns, message):
@@ -156,3 +159,12 @@ def test_examples_of_separated() -> None:
 
 def test_examples_of_expanded_levels() -> None:
     assert expanded_levels(["q_*"], ["y", "q_0.1", "q_0.9"]) == ("0.1=q_0.1", "0.9=q_0.9")
+
+
+def test_answers_are_outcomes_and_a_probability_and_a_model_that_is_no_column_is_a_name():
+    notes = []
+    found = Columns(correct="right", cluster="q", model="GPT").guessed(["right", "confidence", "q"], notes)
+    assert (found.truth, found.prob, found.answers, found.model) == ("right", ("confidence",), True, None)
+    assert notes == ["Taking column 'confidence' as --confidence."]
+    assert found.roles == {"right": "--correct", "confidence": "--confidence"}
+    assert Columns(by=("q", "a"), cluster="q", model="m").groupings == ("q", "a", "m")

@@ -75,6 +75,8 @@ def _is_operand(text: str, header: Collection[str]) -> bool:
 GUESSES = {
     "truth": ("y_true", "y", "truth", "label", "target", "outcome", "actual"),
     "prob": ("y_prob", "p", "prob", "probability", "score", "confidence"),
+    "correct": ("correct", "is_correct", "right"),
+    "confidence": ("confidence", "prob", "p"),
 }
 
 #: What the predictions are: binary or multiclass probabilities, means and standard deviations, quantiles, members of an
@@ -89,7 +91,8 @@ class Columns:
     Every column may be an SQL expression of columns. Each entry of `by` is a grouping of its own; several columns in
     one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
     columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is chosen of
-    several whose names would do.
+    several whose names would do. Where `correct` or `confidence` is given, rows are answers: these become `truth` and
+    `prob`. `cluster` are rows that belong together, `model` is the column of the model that answered.
     """
 
     truth: str | None = None
@@ -112,6 +115,10 @@ class Columns:
     classes: tuple[str, ...] = ()
     others: tuple[Columns, ...] = ()
     gate: bool = False
+    correct: str | None = None
+    confidence: str | None = None
+    cluster: str | None = None
+    model: str | None = None
 
     @property
     def task(self) -> Task:
@@ -125,6 +132,23 @@ class Columns:
         if self.labelled is not None:
             return "unlabeled"
         return "multiclass" if len(self.prob) > 1 else "binary"
+
+    @property
+    def answers(self) -> bool:
+        """Whether rows are answers with a confidence."""
+        return self.correct is not None or self.confidence is not None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether an option names a column of outcomes or predictions."""
+        forecast = self.mean is not None or self.std is not None or bool(self.quantiles or self.members)
+        return self.truth is not None or bool(self.prob) or forecast
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """The columns of groups, clusters and models."""
+        more = (name for name in (self.cluster, self.model) if name is not None)
+        return tuple(dict.fromkeys((*self.by, *more)))
 
     @property
     def models(self) -> tuple[Columns, ...]:
@@ -153,8 +177,9 @@ class Columns:
             found |= {column: "--quantiles" for _, column in one.levels}
             found |= {name: "--std" for name in (one.std,) if name is not None}
             found |= {name: "--mean" for name in (one.mean,) if name is not None}
-            found |= dict.fromkeys(one.members, "--members") | dict.fromkeys(one.prob, "--prob")
-        return found | {self.truth or "": "--truth"}
+            score = "--confidence" if self.answers else "--prob"
+            found |= dict.fromkeys(one.members, "--members") | dict.fromkeys(one.prob, score)
+        return found | {self.truth or "": "--correct" if self.answers else "--truth"}
 
     @property
     def levels(self) -> list[tuple[float, str]]:
@@ -163,7 +188,9 @@ class Columns:
 
     def guessed(self, header: Collection[str], notes: list[str]) -> Columns:
         """The same with the columns of patterns, and with those that no option names; every guess is noted."""
-        columns = self
+        columns = self if self.model in header else replace(self, model=None)  # a name to be shown
+        if columns.answers:
+            columns = columns._of_answers(header, notes)
         if columns.truth is None:
             columns = replace(columns, truth=guessed_column("truth", header, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
@@ -173,6 +200,13 @@ class Columns:
         columns = replace(columns, others=others)
         columns.require_consistent()
         return columns
+
+    def _of_answers(self, header: Collection[str], notes: list[str]) -> Columns:
+        correct, confidence = (
+            name or guessed_column(what, header, notes, gate=self.gate)
+            for what, name in (("correct", self.correct), ("confidence", self.confidence))
+        )
+        return replace(self, correct=correct, confidence=confidence, truth=correct, prob=(confidence,))
 
     def expanded(self, header: Collection[str]) -> Columns:
         """The same with the columns that patterns name."""
@@ -192,6 +226,10 @@ class Columns:
         kinds = (self.prob, mean or std, self.quantiles, self.members)
         labelled, positive = self.labelled is not None, self.positive is not None
         not_binary = len(self.prob) > 1 or forecast
+        words = "--correct and --confidence are for answers: give them instead of --truth and --prob."
+        refuse(self.answers and (self.chosen and self.truth != self.correct), words)
+        words = "--cluster is not for positive-unlabeled data."
+        refuse(self.cluster is not None and labelled, words)
         refuse(mean and not std, "--mean needs --std, the column of standard deviations.")
         refuse(std and not mean, "--std needs --mean, the column of predicted means.")
         words = "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members."

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import Columns
-from calibrant.cli.console import named, refuse
+from calibrant.cli.columns import Columns, require_columns
+from calibrant.cli.console import named, refuse, temporary_folder
 from calibrant.cli.selection import (
     LABEL,
     Selection,
@@ -26,7 +27,7 @@ from calibrant.cli.selection import (
 from calibrant.data.forecasts import Gaussian, Quantiles, Samples
 from calibrant.data.groups import groups
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.checks import is_text, labels_of_columns, outcome, require_one_pair, require_two, some_labels
 from calibrant.scale.columns import EventColumns
@@ -40,23 +41,25 @@ TRUTH = ""
 Arrays = dict[str, NDArray[Any]]
 
 
-def task_from(found: Arrays, columns: Columns) -> Predictions:
+def task_from(found: Arrays, columns: Columns, group: Any = None) -> Predictions:
     """The predictions that the columns are, one array per name; the outcomes are under `TRUTH`."""
     y, weight = found[TRUTH], None if columns.weight is None else found[columns.weight]
+    more: dict[str, Any] = {"weight": weight, "group": group}
     if columns.task == "spread":
-        return Gaussian(y, found[columns.mean or ""], found[columns.std or ""], weight=weight)
+        return Gaussian(y, found[columns.mean or ""], found[columns.std or ""], **more)
     if columns.task == "quantiles":
         values = _matrix(found, [name for _, name in columns.levels])
-        return Quantiles(y, [level for level, _ in columns.levels], values, weight=weight)
+        return Quantiles(y, [level for level, _ in columns.levels], values, **more)
     if columns.task == "members":
-        return Samples(y, _matrix(found, columns.members), weight=weight)
+        return Samples(y, _matrix(found, columns.members), **more)
     if columns.task == "unlabeled":
         return _unlabeled(y, found[columns.prob[0]], weight, columns)
     if columns.task == "multiclass":
         text = y.dtype.kind in "OUS"
         labels = text_classes(columns, np.unique(y)) if text else labels_of_columns(None, columns.prob)
-        return Multiclass(y, _matrix(found, columns.prob), classes=list(labels), weight=weight)
-    return Binary(y, found[columns.prob[0]], weight=weight)
+        return Multiclass(y, _matrix(found, columns.prob), classes=list(labels), **more)
+    kind = Confidence if columns.answers else Binary
+    return kind(y, found[columns.prob[0]], **more)
 
 
 def _matrix(found: Arrays, names: Any) -> NDArray[Any]:
@@ -92,6 +95,9 @@ class Loaded:
     data: Predictions | BinTable
     by: Any = None
     notes: tuple[str, ...] = ()
+    #: The model that gave each answer, where a column or a log says so, and the cluster of each row.
+    model: Any = None
+    cluster: Any = None
     #: The share of the rows that was left out for missing values.
     left_out: float = 0.0
 
@@ -108,16 +114,57 @@ def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Prediction
 
 def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result]) -> Result:
     columns.require_consistent()
-    with named(paths) as names:
-        return read(files(names, columns.reading), partial(_used, columns=columns, use=use, paths=paths))
+    with named(paths) as given, temporary_folder() as folder:
+        names, columns, said = of_logs(given, columns, folder)
+        return read(files(names, columns.reading), partial(_used, columns=columns, use=use, paths=paths, said=said))
+
+
+def of_logs(names: list[str], columns: Columns, folder: Path) -> tuple[list[str], Columns, tuple[str, ...]]:
+    """Logs of evaluations as one file of answers in `folder`, its columns, and what was found; other files as they are.
+
+    Files beside outputs of a batch hold the right answers, in columns custom_id and answer.
+    """
+    from calibrant.scale.evaluation_logs import logs_in, read_eval
+
+    logs = [] if columns.chosen else [name for name in names if next(logs_in(Path(name)), None) is not None]
+    if not logs:
+        return names, columns, ()
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    keys = [name for name in names if name not in logs]
+    right = read(files(keys, columns.reading), _right_answers) if keys else None
+    log = read_eval(logs, correct=columns.correct, confidence=columns.confidence, answers=right)
+    place = folder / f"{Path(logs[0]).name}.parquet"
+    parquet.write_table(pa.table({name: pa.array(values) for name, values in log.columns.items()}), place)
+    questions, models = (set(log.columns[name].tolist()) for name in ("question", "model"))
+    found = replace(
+        columns,
+        correct="correct",
+        confidence="confidence",
+        cluster=columns.cluster or ("question" if len(questions) < len(log) else None),
+        model=columns.model or ("model" if len(models) > 1 else None),
+    )
+    return [str(place)], found, log.notes
+
+
+def _right_answers(table: FileTable) -> dict[str, str]:
+    wanted = ("custom_id", "answer")
+    require_columns(wanted, table.relation.columns)
+    rows = table.relation.project(", ".join(f"CAST({name} AS VARCHAR)" for name in wanted)).fetchall()
+    return {str(name): str(answer).strip() for name, answer in rows}
 
 
 def _used(
-    table: FileTable, columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result], paths: Sequence[str]
+    table: FileTable,
+    columns: Columns,
+    use: Callable[[FileTable, Columns, list[str]], Result],
+    paths: Sequence[str],
+    said: Sequence[str] = (),
 ) -> Result:
     """What `use` makes of the files; errors in the words of the command line."""
     table.opened.execute("SET preserve_insertion_order = true")  # folds of rows depend on their order
-    notes: list[str] = []
+    notes: list[str] = list(said)
     columns = columns.guessed([*table.relation.columns, *table.refused], notes)
     try:
         return use(table, columns, notes)
@@ -139,20 +186,24 @@ class NoRows(Exception):
 def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
     selection = _chosen(table, columns, notes)
     rows = _count(table.relation)
-    if columns.task == "binary" and rows > TABLE_ROWS:
+    if columns.task == "binary" and rows > TABLE_ROWS and not (columns.answers or columns.cluster or columns.model):
         notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
         return _tables(selection, columns, notes)
     found = _arrays(selection, columns)
-    named_groups = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
+    known = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
+    named_groups = {by: known[by] for by in dict.fromkeys(columns.by)}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
-    return Loaded(task_from(found, columns), by, tuple(notes), selection.left_out)
+    model, cluster = (None if name is None else known[name] for name in (columns.model, columns.cluster))
+    return Loaded(task_from(found, columns, cluster), by, tuple(notes), model, cluster, selection.left_out)
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
     words = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
     refuse(_count(table.relation) > TABLE_ROWS, words)
-    found = _arrays(_chosen(table, columns, notes), columns)
-    return [task_from(found, model) for model in columns.models], tuple(notes)
+    selection = _chosen(table, columns, notes)
+    found = _arrays(selection, columns)
+    cluster = None if columns.cluster is None else groups("--cluster", found[selection.groups[columns.cluster]])
+    return [task_from(found, model, cluster) for model in columns.models], tuple(notes)
 
 
 def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
@@ -220,12 +271,12 @@ def _tables(selection: Selection, columns: Columns, notes: list[str]) -> Loaded:
     }
     source = selection.relation
     if not selection.groups:
-        return Loaded(bin_table(source, **options), None, tuple(notes), selection.left_out)
+        return Loaded(bin_table(source, **options), None, tuple(notes), left_out=selection.left_out)
     tables = {by: bin_tables(source, by=name, **options) for by, name in selection.groups.items()}
     first = next(iter(tables.values()))
     flat = {f"{by} = {name}": table for by, some in tables.items() for name, table in some.items()}
     whole, by = merge(list(first.values())), first if len(tables) == 1 else flat
-    return Loaded(whole, by, tuple(notes), selection.left_out)
+    return Loaded(whole, by, tuple(notes), left_out=selection.left_out)
 
 
 def _count(relation: Any) -> int:

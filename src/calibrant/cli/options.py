@@ -60,6 +60,8 @@ def _flag(flag: str, words: str) -> tuple[Any, Any]:
 SHARED: dict[str, tuple[Any, Any]] = {
     "truth": _one("--truth", "COLUMN", "Outcomes (0/1, yes/no, class or number): column or SQL."),
     "prob": (Prob, None),
+    "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); of a log: its metric or scorer."),
+    "confidence": _one("--confidence", "COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
     "mean": (Mean, None),
     "std": (Std, None),
     "quantiles": (Quantiles, None),
@@ -74,6 +76,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
         "--by", "COLUMN", "Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping.", list[str]
     ),
     "weight": _one("--weight", "COLUMN", "Row weights: column or SQL."),
+    "cluster": _one("--cluster", "COLUMN", "Ids of rows that belong together, e.g. the question: column or SQL."),
     "where": _one("--where", "CONDITION", 'SQL condition on the rows, e.g. "year = 2026".'),
     "percent": (Percent, False),
     "logits": (Logits, False),
@@ -83,11 +86,12 @@ SHARED: dict[str, tuple[Any, Any]] = {
 }
 
 #: Groups of options, to be named together.
+ANSWERS = ("correct", "confidence", "cluster")
 PREDICTIONS = ("prob", "mean", "std", "quantiles", "members")
 LABELS = ("positive", "labelled", "prior", "single_sample")
 READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma")
 #: What makes up a task.
-TASK = ("truth", *PREDICTIONS, *LABELS, "weight", *READING)
+TASK = ("truth", *ANSWERS, *PREDICTIONS, *LABELS, "weight", *READING)
 
 
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

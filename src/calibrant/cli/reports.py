@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +16,12 @@ from numpy.typing import NDArray
 
 from calibrant._atomic_write import replacing
 from calibrant.cli.columns import Columns
+from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
+from calibrant.cli.files import Loaded
 from calibrant.data.groups import MISSING
+from calibrant.data.predictions import Confidence
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.comparison import Comparison
 from calibrant.numerics.random_draws import generator
 from calibrant.table.bintable import BinTable
 
@@ -75,6 +82,59 @@ def _numbers(texts: Sequence[str]) -> list[float] | None:
         return [float(text) for text in texts]
     except ValueError:
         return None
+
+
+def compared_answers(loaded: Loaded) -> list[Comparison]:
+    """Every model against the first, by name, on the questions that all answered."""
+    from calibrant.cli.measures import estimator_of
+    from calibrant.inference.comparison import compare_many
+    from calibrant.scale.evaluation_logs import by_model
+
+    data = loaded.data
+    words = "Name two models: --prob twice; or, of answers, --correct, --confidence, --cluster and --model, the column."
+    if loaded.model is None or not isinstance(data, Confidence):
+        raise UsageError(words)
+    refuse(loaded.cluster is None, "Models are compared question by question: --cluster names the column of questions.")
+    models = by_model(data, model=loaded.model, question=loaded.cluster)
+    refuse(len(models) < 2, f"There is only one model, {next(iter(models))!r}: nothing to compare.")
+    return compare_many(estimator_of(data), models)
+
+
+def write_model_reports(
+    loaded: Loaded, groups: Any, times: Any, title: str, shared: dict[str, Any], output: Path | None, *,
+    force: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """One report per model, to files named after it where there is an output, and the comparison of all."""
+    from calibrant.cli.measures import sentence
+    from calibrant.reporting import report
+
+    reports = {}
+    for name in sorted(set(loaded.model.tolist()), key=str):
+        rows = loaded.model == name
+        part = loaded.data.take(rows)
+        if part.group is not None and len(np.unique(part.group)) == len(part):  # each question was asked once
+            part.group = None
+        by, time = ({k: v[rows] for k, v in some.items()} if some else None for some in (groups, times))
+        with stage(f"Measuring {name}"):
+            reports[name] = report(part, by=by, time=time, title=f"{title}: {name}", model=str(name), **shared)
+        if output is not None:
+            place = output.with_name(f"{output.stem}-{re.sub(r'[^A-Za-z0-9.]+', '-', str(name))}{output.suffix}")
+            require_writable(place, force=force, inputs=())
+            with writing(place, force=force):
+                reports[name].save(place)
+            say(f"Wrote {place}")
+    several: list[Comparison] = []
+    if len(reports) > 1 and loaded.cluster is not None and isinstance(loaded.data, Confidence):
+        try:
+            several = compared_answers(loaded)
+        except InvalidPredictions as error:
+            say(f"No comparison. {error}")
+    if as_json:
+        made = {"reports": {str(k): json.loads(v.to_json()) for k, v in reports.items()}}
+        print(json.dumps({**made, "comparisons": [one.to_dict() for one in several]}, indent=2))
+        return
+    print("\n\n".join([*(str(one) if output is None else f"{name}: {one.verdict}" for name, one in reports.items())]))
+    print("\n" + "\n\n".join(map(sentence, several)) if several else "")
 
 
 #: Names under which this machine calls itself.

@@ -67,7 +67,7 @@ def selected(table: FileTable, columns: Columns, relation: Any = None) -> Select
     relation = table.with_texts(_group_columns(table, columns)) if relation is None else relation
     if columns.where:
         relation = filtered(relation, columns.where, table.refused)
-    crossings = {by: separated(by, table.relation.columns, "--by") for by in columns.by}
+    crossings = {by: separated(by, table.relation.columns, "--by") for by in columns.groupings}
     wanted = dict.fromkeys(_group_columns(table, columns), "--by") | columns.roles
     named = bound(nw.from_native(relation), wanted, table.refused)
     chosen = Selection(named, {})
@@ -84,7 +84,7 @@ def selected(table: FileTable, columns: Columns, relation: Any = None) -> Select
 
 def _group_columns(table: FileTable, columns: Columns) -> list[str]:
     """The columns of all groupings."""
-    return [name for by in columns.by for name in separated(by, table.relation.columns, "--by")]
+    return [name for by in columns.groupings for name in separated(by, table.relation.columns, "--by")]
 
 
 def without_missing(selection: Selection, columns: Columns) -> tuple[Selection, str | None]:
@@ -263,6 +263,8 @@ def located(table: FileTable, options: Columns, error: Exception) -> Exception:
         return InvalidPredictions(_text_among_numbers(table, options, error))
     found = (_broken_rule(table, options, model) for model in options.models)
     said = next((message for message in found if message is not None), in_options(str(error)))
+    if options.answers:
+        said = said.replace("(--prob)", "(--confidence)").replace("(--truth)", "(--correct)")
     return InvalidPredictions(said)
 
 

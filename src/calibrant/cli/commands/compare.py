@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 from typer import Argument
@@ -10,13 +11,13 @@ from typer import Argument
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, refuse, say, stage
-from calibrant.cli.options import LABELS, READING, Files, Json, Seed, option, takes
+from calibrant.cli.options import ANSWERS, LABELS, READING, Files, Json, Seed, option, takes
 
 Several = list[str] | None
 
 
 @app.command()
-@takes("truth", *LABELS, "weight", *READING)
+@takes("truth", *ANSWERS, *LABELS, "weight", *READING)
 def compare(
     files: Files,
     columns: Columns,
@@ -32,6 +33,9 @@ def compare(
     members: Annotated[
         Several, option("--members", "COLUMN", 'Twice: "a_*", or a1,a2,a3, the ensemble of each model.')
     ] = None,
+    model: Annotated[
+        str | None, option("--model", "COLUMN", "Answers: column of the model; one row per model and question.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
@@ -41,6 +45,12 @@ def compare(
 
     options = {"prob": prob, "mean": mean, "std": std, "quantiles": quantiles, "members": members}
     given = {name: values or () for name, values in options.items()}
+    if not any(given.values()) and columns.truth is None:
+        from calibrant.cli.reports import compared_answers
+
+        several = compared_answers(loaded_from(files, replace(columns, model=model)))
+        print(json.dumps([one.to_dict() for one in several]) if as_json else "\n\n".join(map(sentence, several)))
+        return
     models = compared(columns, given)
     with stage("Reading"):
         (first, second), notes = load_models(files, models)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@takes(*(name for name in TASK if name not in ("labelled", "prior", "single_sample")), "by")
+@takes(*(name for name in TASK if name not in ("cluster", "labelled", "prior", "single_sample")), "by")
 def monitor(
     files: Files,
     columns: Columns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -25,7 +25,7 @@ def report(
     tolerance: Annotated[
         float | None, option("--tolerance", "ERROR", "Largest acceptable error, e.g. 0.01 for one point.")
     ] = None,
-    model: Annotated[str | None, option("--model", "TEXT", "Name of the model, to be shown.")] = None,
+    model: Annotated[str | None, option("--model", "TEXT", "Name of the model, or the column of names.")] = None,
     event: Annotated[str | None, option("--event", "WORD", "What one event is called, e.g. fraud.")] = None,
     row: Annotated[str | None, option("--row", "WORD", "What one row is called, e.g. payment.")] = None,
     title: Annotated[str | None, option("--title", "TEXT", "Title of the report.")] = None,
@@ -37,19 +37,24 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
-    from calibrant.cli.reports import by_and_time
+    from calibrant.cli.reports import by_and_time, write_model_reports
     from calibrant.reporting import report as build
     from calibrant.reporting.contents import told_to
 
     require_writable(output, force=force, inputs=files)
     by = columns.by
-    loaded = loaded_from(files, replace(columns, by=(*by, *([time] if time else ()))))
+    loaded = loaded_from(files, replace(columns, by=(*by, *([time] if time else ())), model=model))
     groups, times = by_and_time(loaded.by, by, time)
+    shared: dict[str, Any] = {
+        "threshold": threshold, "tolerance": tolerance, "event": event, "row": row, "source": title_of(files),
+        "seed": seed,
+    }  # fmt: skip
+    name = title or title_of(files)
+    if loaded.model is not None:
+        write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json)
+        return
     with stage("Measuring") as measuring, told_to(measuring.part):
-        found = build(
-            loaded.data, by=groups, time=times, threshold=threshold, tolerance=tolerance, model=model, event=event,
-            row=row, title=title or title_of(files), source=title_of(files), seed=seed,
-        )  # fmt: skip
+        found = build(loaded.data, by=groups, time=times, model=model, title=name, **shared)
     if output is not None:
         with stage("Writing"), writing(output, force=force):
             found.save(output)
