@@ -111,7 +111,7 @@ def write_model_reports(
     reports = {}
     for name in sorted(set(loaded.model.tolist()), key=str):
         rows = loaded.model == name
-        part = loaded.data.take(rows)
+        part: Any = loaded.data.take(rows)  # with models there are always rows, no tables
         if part.group is not None and len(np.unique(part.group)) == len(part):  # each question was asked once
             part.group = None
         by, time = ({k: v[rows] for k, v in some.items()} if some else None for some in (groups, times))
