@@ -309,6 +309,10 @@ def test_impossible_outcomes_and_tiny_spreads_are_numbers():
     )
     alike = cal.Samples(np.ones(50), np.ones((50, 4)))
     assert cal.calibration_test(alike).p_value == 1
+    pairs = np.arange(50) // 2
+    assert cal.calibration_test(cal.Samples(np.ones(50), np.ones((50, 4)), group=pairs)).p_value == 1
+    still = cal.calibration_test(cal.Gaussian(np.zeros(50), np.zeros(50), np.ones(50), group=pairs))
+    assert component_in_words(still.decided) == "too wide"
 
 
 def test_other_data_and_options_are_refused():

@@ -413,7 +413,7 @@ def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
 def _orthogonal(covariance: Floats) -> Floats:
     """Combinations of four scores (rows) of variance 1 that are uncorrelated, in their order; 0 where little is new."""
     turn = np.zeros((4, 4))
-    least = 1e-3 * float(covariance[0, 0])
+    least = max(1e-3 * float(covariance[0, 0]), 1e-9 * float(np.diag(covariance).max()))
     for k in range(4):
         row = np.eye(4)[k]
         for before in turn[:k]:
@@ -478,6 +478,8 @@ def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: Forecas
     effective = few.effective
     width = _centred(width_code(found.width), weight)
     dependent = _Dependent(found.places, width, weight, cluster, effective)
+    if not len(dependent.kept):
+        return _Combined(1.0, 1.0, (), None, None, {"effective": effective})
     draws = max((method.draws + 1) // 4 - 1, 199)
     observed, references = dependent.statistics(dependent.sums), [dependent.flipped(draws, method.seed)]
     if effective <= _MANY_CLUSTERS:
