@@ -72,6 +72,7 @@ from .inference.changes_over_time import over_time as over_time
 from .inference.comparison import compare as compare
 from .inference.comparison import compare_many as compare_many
 from .inference.decision_curves import net_benefit as net_benefit
+from .inference.feature_audit import audit as audit
 from .inference.groups import by_group as by_group
 from .inference.intervals import interval as interval
 from .inference.multiclass_tests import by_class as by_class

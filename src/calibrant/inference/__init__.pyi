@@ -22,6 +22,11 @@ from .decision_costs import MiscalibrationCost as MiscalibrationCost
 from .decision_costs import miscalibration_cost as miscalibration_cost
 from .decision_curves import DecisionCurve as DecisionCurve
 from .decision_curves import net_benefit as net_benefit
+from .feature_audit import Audit as Audit
+from .feature_audit import FeatureLoss as FeatureLoss
+from .feature_audit import LossSplit as LossSplit
+from .feature_audit import Miscalibration as Miscalibration
+from .feature_audit import audit as audit
 from .forecast_intervals import CoverageByGroup as CoverageByGroup
 from .forecast_intervals import LogScale as LogScale
 from .forecast_intervals import Wilson as Wilson
@@ -65,6 +70,8 @@ from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
 from .score_intervals import EventLosses as EventLosses
 from .score_intervals import PlacementScore as PlacementScore
+from .segments import Condition as Condition
+from .segments import Segment as Segment
 from .selective_prediction import RiskCoverage as RiskCoverage
 from .selective_prediction import risk_coverage as risk_coverage
 from .validation_intervals import MidP as MidP

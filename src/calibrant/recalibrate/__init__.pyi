@@ -7,6 +7,7 @@ from .base import Recalibrator as Recalibrator
 from .bayesian_average import BayesianAverage as BayesianAverage
 from .boosted_trees import CatBoost as CatBoost
 from .boosted_trees import LightGBM as LightGBM
+from .feature_map import FeatureMap as FeatureMap
 from .foundation import TabICL as TabICL
 from .foundation import TabPFN as TabPFN
 from .histogram import BayesianBinning as BayesianBinning

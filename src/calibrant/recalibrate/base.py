@@ -77,6 +77,8 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     #: Whether the map takes scores of any number of classes; others are wrapped in `OneVsRest`.
     _multiclass: ClassVar[bool] = True
+    #: Whether `fit` and `predict_proba` take features beside the scores.
+    _uses_features: ClassVar[bool] = False
 
     input: Input = "probabilities"
     laplace: float = 0.0
@@ -112,6 +114,19 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
                 message = "A table holds its outcomes and weights; fit it without y, sample_weight and effective_n."
                 raise TypeError(message)
             return self.fit_table(scores)
+        checked, codes, weight, _ = self._rows_to_fit(scores, y, sample_weight, classes, effective_n)
+        self._fit(checked, codes, weight)
+        return self
+
+    def _rows_to_fit(
+        self,
+        scores: ArrayLike | Predictions,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        classes: Sequence[Hashable] | NDArray[Any] | None,
+        effective_n: float | None,
+    ) -> tuple[Scores, Codes, Floats | None, NDArray[np.intp] | None]:
+        """Validated rows that have weight, and their numbers (None: all); sets the attributes of every map."""
         if isinstance(scores, (Binary, Multiclass)):
             classes = scores.classes if isinstance(scores, Multiclass) else (0, 1)
             y, sample_weight, scores = np.asarray(classes)[scores.y_true], scores.weight, scores.y_prob
@@ -123,14 +138,14 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         labels = validation.one_dimension("y", validation.as_array("y", y), len(checked))
         codes, names = _coded(labels, checked, classes, column_names(scores) if checked.columns > 1 else None)
         weight = validation.weights("sample_weight", sample_weight, length=len(checked))
-        if weight is not None and len(some := weighted_rows(weight)) < len(weight):
-            checked, codes, weight = checked.take(some), codes[some], weight[some]
+        some = None
+        if weight is not None and len(kept := weighted_rows(weight)) < len(weight):
+            some, checked, codes, weight = kept, checked.take(kept), codes[kept], weight[kept]
         weight = _scaled(weight, effective_n)
         self.classes_ = np.asarray(names)
         self.n_features_in_ = checked.columns
         self.weight_ = float(len(checked) if weight is None else weight.sum())
-        self._fit(checked, codes, weight)
-        return self
+        return checked, codes, weight, some
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a binary table: its cells count as rows at their mean score. Classes are 0 and 1."""
@@ -138,9 +153,15 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
+        return self._finite(self._mixed(self._predict(self._scores_to_predict(scores))))
+
+    def _scores_to_predict(self, scores: ArrayLike) -> Scores:
+        """Validated scores of a fitted map."""
         check_is_fitted(self)
-        ordered = ordered_columns(scores, self.classes_.tolist(), name="scores")
-        p = self._mixed(self._predict(self._validate_scores(ordered, fitted=True)))
+        return self._validate_scores(ordered_columns(scores, self.classes_.tolist(), name="scores"), fitted=True)
+
+    def _finite(self, p: Floats) -> Floats:
+        """The probabilities, unless one is not a number."""
         if not np.isfinite(p.sum()):
             name = f"The output of {type(self).__name__}"
             validation.require(name, p, np.isfinite(p).all(axis=1), "must be finite", remedy=" Fit the map again.")
@@ -199,11 +220,15 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
             corners = np.eye(self.n_features_in_)[:16]
             scores = np.concatenate([corners, 0.9 * corners + 0.1 / self.n_features_in_])
             logits = 20 * scores
-        p = self.predict_proba(logits if self.input == "logits" else scores)
+        p = self._tried(logits if self.input == "logits" else scores)
         if p.shape != (len(scores), len(self.classes_)):
             fail(f"it gives {p.shape[1]} probabilities for {len(self.classes_)} classes", ValueError)
         if p.min() < -1e-9 or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
             fail("its results are not probabilities", ValueError)
+
+    def _tried(self, scores: Floats) -> Floats:
+        """What is predicted for a trial."""
+        return self.predict_proba(scores)
 
     def _set_one_event(self, weight: float) -> None:
         """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""

@@ -21,8 +21,8 @@ Names = list[str] | tuple[str, ...]
 
 #: The maps that can be written.
 WRITTEN = (
-    "Auto, BayesianAverage, BayesianBinning, Beta, CentredIsotonic, Dirichlet, EnsembleTemperature, Histogram, "
-    "Identity, Isotonic, MatrixScaling, OneVsRest, Platt, Quadratic, ScalingBinning, Smoothed, Spline, "
+    "Auto, BayesianAverage, BayesianBinning, Beta, CentredIsotonic, Dirichlet, EnsembleTemperature, FeatureMap, "
+    "Histogram, Identity, Isotonic, MatrixScaling, OneVsRest, Platt, Quadratic, ScalingBinning, Smoothed, Spline, "
     "StructuredMatrixScaling, StructuredVectorScaling, Temperature, VectorScaling, VennAbers"
 )
 
@@ -45,6 +45,16 @@ class Dialect:
     least: str = "LEAST"
     #: Significant digits; if None, up to 17, as many as tell a number from all others; SQLite may then miss a bit.
     digits: int | None = None
+    #: The type of text.
+    text: str = "VARCHAR"
+    #: Whether a backslash in a text escapes what follows.
+    escapes: bool = False
+
+    def literal(self, text: str) -> str:
+        """A text, quoted."""
+        if self.escapes:
+            return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return "'" + text.replace("'", "''") + "'"
 
     def column(self, name: str) -> str:
         """The name of a column, quoted."""
@@ -79,7 +89,11 @@ class Dialect:
         if node.kind == "case":
             branches = [f"WHEN {holds} THEN {value}" for holds, value in zip(parts[::2], parts[1::2], strict=False)]
             return f"CASE {' '.join([*branches, *([f'ELSE {parts[-1]}'] if len(parts) % 2 else [])])} END"
-        if node.kind in ("AND", "<=", ">=", ">"):
+        if node.kind == "IN":
+            return f"CAST({parts[0]} AS {self.text}) IN ({', '.join(map(self.literal, node.texts))})"
+        if node.kind in ("holds", "IS NULL"):
+            return parts[0] if node.kind == "holds" else f"{parts[0]} IS NULL"
+        if node.kind in ("AND", "<=", ">=", "<", ">"):
             return f" {node.kind} ".join(parts)
         name = {"GREATEST": self.greatest, "LEAST": self.least}.get(node.kind, node.kind)
         return f"{name}({', '.join(parts)})"
@@ -98,10 +112,18 @@ def _joined(node: Expression, parts: list[str]) -> str:
 DIALECTS = {
     "ansi": Dialect("DOUBLE PRECISION"),
     "duckdb": Dialect("DOUBLE"),
-    "postgres": Dialect("DOUBLE PRECISION"),
-    "spark": Dialect("DOUBLE", quote="`"),
-    "sqlite": Dialect("REAL", quote="`", greatest="MAX", least="MIN", digits=18),
+    "postgres": Dialect("DOUBLE PRECISION", text="TEXT"),
+    "spark": Dialect("DOUBLE", quote="`", text="STRING", escapes=True),
+    "sqlite": Dialect("REAL", quote="`", greatest="MAX", least="MIN", digits=18, text="TEXT"),
 }
+
+
+@dataclass(frozen=True)
+class FeatureInput:
+    """A column beside the scores: its name, and whether it holds text."""
+
+    name: str
+    text: bool
 
 
 class SqlMap:
@@ -179,7 +201,8 @@ class SqlMap:
         if (column is None) == (expression is None):
             fail("Give either the name of the column or an expression.", TypeError)
         raw = self._raw_columns(column, expression, DIALECTS[dialect])
-        texts = [DIALECTS[dialect].written(part, raw) for part in self._guarded(len(raw))]
+        columns = [*raw, *(DIALECTS[dialect].column(one.name) for one in self._feature_inputs())]
+        texts = [DIALECTS[dialect].written(part, columns) for part in self._guarded(len(raw))]
         return texts[0] if len(raw) == 1 else texts
 
     def to_onnx(self) -> Any:
@@ -188,7 +211,9 @@ class SqlMap:
         Its input `scores`, of double precision, has the shape (n,), or (n, K) for a map that was fitted to K columns.
         Its output `probabilities` has the shape (n, K), the columns in the order of `classes_`; a row is NaN where
         `predict_proba` would refuse the score. The maps that can be written are those of `to_sql`, and a step function
-        of many steps is a long graph: a runtime needs seconds to load thousands of steps.
+        of many steps is a long graph: a runtime needs seconds to load thousands of steps. A map with features has one
+        more input of shape (n,) for each, under its name: text for categories, where an empty text is missing unless it
+        is a category itself, else numbers of double precision, where NaN is missing and truth values are 0 and 1.
 
         Returns
         -------
@@ -205,7 +230,11 @@ class SqlMap:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        return onnx_model(self._guarded(self.n_features_in_), self.n_features_in_)
+        return onnx_model(self._guarded(self.n_features_in_), self.n_features_in_, self._feature_inputs())
+
+    def _feature_inputs(self) -> list[FeatureInput]:
+        """Columns beside the scores, in the order of their numbers."""
+        return []
 
     def _raw_columns(self, column: str | Names | None, expression: str | Names | None, dialect: Dialect) -> list[str]:
         """The SQL of the columns, one or one per class."""
@@ -272,6 +301,9 @@ def _accepted(raw: list[Expression], columns: list[Expression], *, logits: bool,
 #: The versions of the format and of its operators that are written: of 2021, which servers in use can read.
 #: Reference: onnx/onnx, docs/Versioning.md, release 1.10.
 _FORMAT, _OPERATORS = 8, 15
+#: The operators that read text, and their version.
+#: Reference: onnx/onnx, docs/Versioning.md, release 1.10.
+_LEARNING, _LEARNING_OPERATORS = "ai.onnx.ml", 2
 
 _NODES = {
     "+": "Add",
@@ -282,6 +314,7 @@ _NODES = {
     "AND": "And",
     "<=": "LessOrEqual",
     ">=": "GreaterOrEqual",
+    "<": "Less",
     ">": "Greater",
     "GREATEST": "Max",
     "LEAST": "Min",
@@ -291,7 +324,7 @@ _NODES = {
 }
 
 
-def onnx_model(expressions: Sequence[Expression], columns: int) -> Any:
+def onnx_model(expressions: Sequence[Expression], columns: int, features: Sequence[FeatureInput] = ()) -> Any:
     """The model from `scores`, (n,) or (n, columns), to `probabilities` (n, K), in double precision.
 
     These are the values of the expressions; a single one stands for the second of two classes.
@@ -301,7 +334,10 @@ def onnx_model(expressions: Sequence[Expression], columns: int) -> Any:
     except ImportError as error:
         message = "to_onnx needs onnx: pip install 'calibrant[onnx]'."
         raise ImportError(message) from error
-    graph = _Graph(columns)
+    reserved = [one.name for one in features if one.name in ("scores", "probabilities")]
+    if reserved:
+        fail(f"A feature of an ONNX model cannot be called {reserved[0]!r}: rename it and fit again.", ValueError)
+    graph = _Graph(columns, features)
     found = [graph.value(each) for each in expressions]
     if len(found) == 1:
         found = [graph.node("Sub", graph.constant(1.0), found[0]), found[0]]
@@ -310,18 +346,26 @@ def onnx_model(expressions: Sequence[Expression], columns: int) -> Any:
     made = helper.make_graph(
         graph.nodes,
         "recalibration",
-        [helper.make_tensor_value_info("scores", TensorProto.DOUBLE, shape)],
+        [
+            helper.make_tensor_value_info("scores", TensorProto.DOUBLE, shape),
+            *(
+                helper.make_tensor_value_info(one.name, TensorProto.STRING if one.text else TensorProto.DOUBLE, ["n"])
+                for one in features
+            ),
+        ],
         [helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["n", len(found)])],
         graph.constants,
     )
     operators = [helper.make_opsetid("", _OPERATORS)]
+    if any(one.text for one in features):
+        operators.append(helper.make_opsetid(_LEARNING, _LEARNING_OPERATORS))
     return helper.make_model(made, producer_name="calibrant", opset_imports=operators, ir_version=_FORMAT)
 
 
 class _Graph:
     """Nodes and constants, each of them once: expressions repeat their parts, a graph need not."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, features: Sequence[FeatureInput] = ()) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[Any, ...], str] = {}
@@ -329,6 +373,8 @@ class _Graph:
         self._columns = ["scores"]
         if columns > 1:
             self._columns = [self.node("Gather", "scores", self.constant(k), axis=1) for k in range(columns)]
+        self._columns += [one.name for one in features]
+        self._texts = {one.name for one in features if one.text}
 
     def value(self, expression: Expression) -> str:
         """The name of the value of an expression."""
@@ -343,6 +389,12 @@ class _Graph:
         if kind == "column":
             return self._columns[int(expression.value)]
         parts = [self.value(part) for part in expression.parts]
+        if kind == "IN":
+            return self._is_in(parts[0], expression.texts)
+        if kind == "IS NULL":
+            return self._is_in(parts[0], ("",)) if parts[0] in self._texts else self.node("IsNaN", parts[0])
+        if kind == "holds":
+            return self.node("Greater", parts[0], self.constant(0.5))
         if kind == "cast":
             return parts[0]  # all values are of double precision already
         if kind == "case":
@@ -356,6 +408,14 @@ class _Graph:
                 result = self.node(_NODES[kind], result, part)
             return result
         return self.node(_NODES[kind], *parts)
+
+    def _is_in(self, column: str, texts: Sequence[str]) -> str:
+        """Whether a column of text holds one of these."""
+        ones = (1.0,) * len(texts)
+        found = self.node(
+            "LabelEncoder", column, domain=_LEARNING, keys_strings=tuple(texts), values_floats=ones, default_float=0.0
+        )
+        return self.node("Cast", found, to=9)  # a truth value
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """The name of the value of an operator."""

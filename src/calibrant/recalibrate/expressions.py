@@ -8,14 +8,16 @@ score: the last number of the column that lies below each step is found here, an
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.features import Feature
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.boosting import NO_CUT, Table
 from calibrant.numerics.special import LOG_FLOOR
 from calibrant.recalibrate.inputs import LARGEST_LOGIT, Scores
 
@@ -39,17 +41,19 @@ class Expression:
 
     It is a "number", a "column" (its value says which), a "cast" to double precision, an operator, a function, "AND" or
     a "case": a condition and a value for each branch, then perhaps the value where none holds, which else is missing.
+    Of columns of features it is also "IN" (its texts), "holds" (a truth value) or "IS NULL".
     """
 
     kind: str
     parts: tuple[Expression, ...] = ()
     value: float = 0.0
+    texts: tuple[str, ...] = ()
     #: Characters of its text, about. Parts may be shared, their texts not.
     size: int = field(default=_NUMBER, init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.parts:
-            size = sum(part.size + _MARKS for part in self.parts)
+            size = sum(part.size + _MARKS for part in self.parts) + sum(len(text) + _MARKS for text in self.texts)
             object.__setattr__(self, "size", size)
             if size > LONGEST:
                 message = (
@@ -91,6 +95,9 @@ class Expression:
     def __ge__(self, other: Operand) -> Expression:
         return Expression(">=", (self, operand(other)))
 
+    def __lt__(self, other: Operand) -> Expression:
+        return Expression("<", (self, operand(other)))
+
     def __gt__(self, other: Operand) -> Expression:
         return Expression(">", (self, operand(other)))
 
@@ -117,6 +124,11 @@ def total(terms: Iterable[Expression]) -> Expression:
     """The sum of expressions, from left to right."""
     listed = tuple(terms)
     return listed[0] if len(listed) == 1 else Expression("+", listed)
+
+
+def is_in(column: Expression, texts: Sequence[str]) -> Expression:
+    """Whether a column of text holds one of these; not where it is missing."""
+    return Expression("IN", (column,), texts=tuple(texts))
 
 
 def within(x: Expression, low: float, high: float) -> Expression:
@@ -384,3 +396,75 @@ def _of_ordinal(rank: NDArray[np.int64]) -> Floats:
     """The number of each rank."""
     size: Floats = np.abs(rank).view(np.float64)
     return np.where(rank < 0, -size, size)
+
+
+#: Numbers of a feature are below this; what is not is missing: NULL, or not a number, which engines sort last.
+#: Derived: the largest double, 1.798e308, rounded down.
+_LARGEST_NUMBER = 1.7e308
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A feature and its column as an expression."""
+
+    feature: Feature
+    column: Expression
+
+    @property
+    def missing(self) -> Expression:
+        """Whether it is missing; numbers are not asked."""
+        return Expression("IS NULL", (self.column,))
+
+    def pick(self, cells: NDArray[Any], values: Sequence[Expression]) -> Expression:
+        """The value of the cell that the code belongs to."""
+        feature, missing = self.feature, values[int(cells[-1])]
+        if feature.kind == "flag":
+            yes, no = values[int(cells[1])], values[int(cells[0])]
+            return Expression("case", (Expression("holds", (self.column,)), yes, self.missing, missing, no))
+        if feature.kind == "number":
+            branches: list[Expression] = []
+            for code, cut in enumerate([*feature.cuts, _LARGEST_NUMBER]):
+                if code == len(feature.cuts) or cells[code] != cells[code + 1]:
+                    branches += [function("cast", self.column) < cut, values[int(cells[code])]]
+            return Expression("case", (*branches, missing))
+        branches = [self.missing, missing]
+        other = int(cells[-2])
+        for cell in sorted({int(cell) for cell in cells[:-2]} - {other}):
+            names = [name for name, own in zip(feature.values, cells, strict=False) if own == cell]
+            branches += [is_in(self.column, names), values[cell]]
+        return Expression("case", (*branches, values[other]))
+
+    def split(self, cut: int, ranks: NDArray[Any] | None, left: Expression, right: Expression) -> Expression:
+        """The left expression where the rank of the code is at most the cut, else the right one."""
+        codes = np.arange(self.feature.size) if ranks is None else ranks
+        return self.pick((codes > cut).astype(np.int64), [left, right])
+
+
+def table_expression(table: Table, columns: Sequence[CodedColumn], scale: float) -> Expression:
+    """The value of a row's cell, times a factor."""
+    first, values = columns[table.features[0]], scale * table.value
+    if len(table.features) == 1:
+        return first.pick(table.cells[0], [number(value) for value in values])
+    second = columns[table.features[1]]
+    lines = [second.pick(table.cells[1], [number(value) for value in line]) for line in values]
+    return first.pick(table.cells[0], lines)
+
+
+def tree_expression(
+    node: int,
+    feature: NDArray[Any],
+    cut: NDArray[Any],
+    value: Floats,
+    ranks: Mapping[int, NDArray[Any]],
+    columns: Sequence[CodedColumn],
+) -> Expression:
+    """The value of a row's leaf in one tree, below a node."""
+    if node >= len(feature):
+        return number(float(value[node - len(feature)]))
+    left, right = (
+        tree_expression(child, feature, cut, value, ranks, columns) for child in (2 * node + 1, 2 * node + 2)
+    )
+    if cut[node] == NO_CUT or left == right:
+        return left
+    own = int(feature[node])
+    return columns[own].split(int(cut[node]), ranks.get(own), left, right)

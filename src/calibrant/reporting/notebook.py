@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calibrant.inference.changes_over_time import OverTime
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.decision_curves import DecisionCurve
+    from calibrant.inference.feature_audit import Audit
     from calibrant.inference.groups import ByGroup, GroupResult
     from calibrant.inference.multiclass_tests import ByClass
     from calibrant.results.estimate import Estimate, Interval, Significance
@@ -135,6 +136,26 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
         start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
         rows.append([*start, fixed(value.value, digits), ends, cell, words, p])
     return _wrapped(plain_table(head, rows, styles, caption=summary), tag("p", notes))
+
+
+def audit_html(found: Audit, lines: Sequence[str]) -> str:
+    """The audit in words, and its segments with the interval of the observed mean."""
+    shown = found.segments[:_SHOWN]
+    values = [Value(100 * one.observed, 100 * one.interval.low, 100 * one.interval.high) for one in shown]
+    words = [tag("p", line) for line in lines]
+    if not shown:
+        return _wrapped(*words, tag("p", "No segment was confirmed."))
+    forest = Forest.of_differences(values)
+    rows: list[Sequence[Child]] = []
+    for one, value in zip(shown, values, strict=True):
+        name = f"{one.outcome}: {one.text}" if one.outcome else one.text
+        cell = forest.cell(value, FLAGGED, width=_WIDTH, height=_HEIGHT)
+        means = [f"{100 * one.share:.1f} %", f"{100 * one.predicted:.1f} %", f"{100 * one.observed:.1f} %"]
+        ends = f"{100 * one.interval.low:.1f} to {100 * one.interval.high:.1f} %"
+        rows.append([name, *means, ends, cell, tag("span", one.direction, class_="hit"), p_number(one.adjusted)])
+    head = ("segment", "share", "predicted", "observed", "interval", forest.head(_WIDTH), "predictions", "adjusted p")
+    caption = f"{len(found.segments)} segments, confirmed on rows that did not choose them"
+    return _wrapped(*words, plain_table(head, rows, ("", "n", "n", "n", "n", "g", "", "n"), caption=caption))
 
 
 def classes_html(result: ByClass) -> str:

@@ -50,7 +50,8 @@ Quantity = Literal[
 ]
 #: Whose error it is. "score": of one probability, given itself. "confidence": of the top label, given its confidence;
 #: "confidence given vector": of the top label, given all probabilities. "vector": of all classes, given all of them.
-Of = Literal["score", "confidence", "confidence given vector", "vector"]
+#: "score and features": of one probability, given itself and the features of its row.
+Of = Literal["score", "confidence", "confidence given vector", "vector", "score and features"]
 
 #: The errors of a predicted spread.
 SPREAD_ERRORS: tuple[Quantity, ...] = ("relative spread error", "variance error")
@@ -69,8 +70,9 @@ class Target:
         "true error", "binned error", "mean score", ...
     norm : float, str, Distance or None
         The norm of an error: a number of at least 1 (or infinity), or "squared", "kl".
-    of : {"score", "confidence", "confidence given vector", "vector"}
-        Whose error it is: that of one probability, of the top label, or of the whole vector of class probabilities.
+    of : {"score", "confidence", "confidence given vector", "vector", "score and features"}
+        Whose error it is: that of one probability (given itself, or also the features of its row), of the top label,
+        or of the whole vector of class probabilities.
     losses : callable or None
         The loss of each row of some data, where the estimate is their mean. Not part of what is estimated: targets
         that differ only here are equal.
