@@ -69,7 +69,7 @@ class LossSplit:
     score : Estimate
         What recalibrating the score alone removes.
     features : Estimate
-        What features remove beyond that. It is no bound of what features could remove: that the map of the score is
+        What features remove beyond that. It does not bound what features could remove: that the map of the score is
         fitted to finitely many rows is part of it.
     """
 
