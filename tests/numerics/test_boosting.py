@@ -69,17 +69,18 @@ def test_the_first_split_of_a_tree_has_the_largest_gain():
 
 def test_many_rows_are_sampled_for_splits(monkeypatch):
     seen = []
-    original = boosting._SplitSearch._best
-    monkeypatch.setattr(
-        boosting._SplitSearch,
-        "_best",
-        lambda self, place, *rest: seen.append(len(place)) or original(self, place, *rest),
-    )
-    for n, used in ((40_000, 40_000), (40_001, 40_000)):
+    original = boosting._SplitSearch._sums
+
+    def sums(self, codes, *rest):
+        seen.append(len(codes[0]))
+        return original(self, codes, *rest)
+
+    monkeypatch.setattr(boosting._SplitSearch, "_sums", sums)
+    for n in (40_000, 40_001):
         codes, layout, p, y = rows(n)
         seen.clear()
         boosted_trees(codes, layout, y, logit(p), np.ones(n), Growth(1, 1, 8.0), rng=np.random.default_rng(0))
-        assert seen == [3 * used]
+        assert seen == [40_000]
 
 
 def test_cells_of_tables():

@@ -345,7 +345,7 @@ def _of_events(task: Predictions, events: Binary, X: Any, alpha: float, seed: in
 
 def _of_classes(task: Multiclass, X: Any, alpha: float, seed: int, most: int) -> Audit:
     """The top label and each class, each with an equal share of the error rates."""
-    tasks = {"top label": task.top_label()}
+    tasks: dict[str, Binary] = {"top label": task.top_label()}
     tasks |= {f"class {printable(label)}": one for label, one in task.one_vs_rest().items()}
     share = alpha / len(tasks)
     parts = {name: _of_events(one, one, X, share, seed, most) for name, one in tasks.items()}

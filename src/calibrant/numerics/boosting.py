@@ -168,44 +168,48 @@ class _SplitSearch:
     def __init__(self, ranked: Columns, size: int, growth: Growth, rng: np.random.Generator) -> None:
         self.ranked, self.size, self.depth, self.ridge, self.rng = ranked, size, growth.depth, growth.ridge, rng
         self.n, self.columns = len(ranked[0]), len(ranked)
-        self.key = self._keys(slice(None)) if self.n <= _STRUCTURE else None
-
-    def _keys(self, rows: Any) -> NDArray[np.int64]:
-        return np.concatenate([code[rows].astype(np.int64) + j * self.size for j, code in enumerate(self.ranked)])
+        self.codes = [code.astype(np.intp) for code in ranked] if self.n <= _STRUCTURE else None
 
     def tree(self, gradient: Floats, hessian: Floats) -> tuple[Places, Places]:
         """Feature and cut of each node."""
-        ranked, key, share = self.ranked, self.key, 1.0
-        if key is None:  # rows are in random order: a block is a random sample
+        ranked, codes, share = self.ranked, self.codes, 1.0
+        if codes is None:  # rows are in random order: a block is a random sample
             start = int(self.rng.integers(0, self.n))
             rows = np.arange(start, start + _STRUCTURE) % self.n
-            ranked, key = [code[rows] for code in ranked], self._keys(rows)
+            ranked = [code[rows] for code in ranked]
+            codes = [code.astype(np.intp) for code in ranked]
             gradient, hessian, share = gradient[rows], hessian[rows], _STRUCTURE / self.n
-        first, second = np.tile(gradient, self.columns), np.tile(hessian, self.columns)
         feature = np.zeros(2**self.depth - 1, np.int64)
         cut = np.full(2**self.depth - 1, NO_CUT, np.int64)
-        node: NDArray[Any] = np.zeros(len(gradient), np.int64)
+        node: NDArray[Any] = np.zeros(len(gradient), np.intp)
         for level in range(self.depth):
             nodes = 2**level
             here = slice(nodes - 1, 2 * nodes - 1)
-            place = key + np.tile(node * (self.size * self.columns), self.columns) if level else key
-            feature[here], cut[here] = self._best(place, first, second, nodes, share)
+            sums = self._sums(codes, node * self.size, (gradient, hessian), nodes)
+            feature[here], cut[here] = self._best(*sums, self.ridge * share)
             if level < self.depth - 1:
-                node = leaves(ranked, feature[: here.stop], cut[: here.stop]).astype(np.int64)
+                node = leaves(ranked, feature[: here.stop], cut[: here.stop]).astype(np.intp)
         return feature, cut
 
-    def _best(
-        self, place: NDArray[np.int64], gradient: Floats, hessian: Floats, nodes: int, share: float
-    ) -> tuple[Places, Places]:
+    def _sums(
+        self, codes: Sequence[NDArray[np.intp]], first: NDArray[Any], parts: tuple[Floats, Floats], nodes: int
+    ) -> Floats:
+        """Sums of both parts over the rows of each node with a code of at most each: (2, nodes, columns, codes)."""
+        found = np.empty((2, nodes, self.columns, self.size))
+        for j, code in enumerate(codes):  # one column at a time stays in the cache
+            place = code + first if nodes > 1 else code
+            for k, part in enumerate(parts):
+                found[k, :, j] = np.bincount(place, part, nodes * self.size).reshape(nodes, self.size)
+        return np.cumsum(found, axis=3, out=found)
+
+    def _best(self, g: Floats, h: Floats, ridge: float) -> tuple[Places, Places]:
         """The split of each node that gains most; none where nothing is gained."""
-        shape, ridge = (nodes, self.columns, self.size), self.ridge * share
-        g, h = (np.bincount(place, part, math.prod(shape)).reshape(shape).cumsum(2) for part in (gradient, hessian))
         all_g, all_h = g[:, :1, -1:], h[:, :1, -1:]
         gain = g**2 / (h + ridge) + (all_g - g) ** 2 / (all_h - h + ridge) - all_g**2 / (all_h + ridge)
         gain[np.minimum(h, all_h - h) < ridge / 2] = 0.0
-        flat = gain.reshape(nodes, -1)
+        flat = gain.reshape(len(g), -1)
         best = flat.argmax(axis=1)
-        found = flat[np.arange(nodes), best] > 1e-12
+        found = flat[np.arange(len(g)), best] > 1e-12
         return np.where(found, best // self.size, 0), np.where(found, best % self.size, NO_CUT)
 
 
