@@ -185,8 +185,8 @@ class _SplitSearch:
         for level in range(self.depth):
             nodes = 2**level
             here = slice(nodes - 1, 2 * nodes - 1)
-            sums = self._sums(codes, node * self.size, (gradient, hessian), nodes)
-            feature[here], cut[here] = self._best(*sums, self.ridge * share)
+            g, h = self._sums(codes, node * self.size, (gradient, hessian), nodes)
+            feature[here], cut[here] = self._best(g, h, self.ridge * share)
             if level < self.depth - 1:
                 node = leaves(ranked, feature[: here.stop], cut[: here.stop]).astype(np.intp)
         return feature, cut
