@@ -223,6 +223,25 @@ def test_it_is_never_certain_without_evidence():
     assert made.uses_features_
 
 
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_a_recalibrated_classifier_gives_its_features_to_the_map(ensemble):
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    from calibrant.integrations.sklearn import RecalibratedClassifier
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=3000), "place": rng.choice(["DK", "SE"], 3000)})
+    y = (rng.random(3000) < 1 / (1 + np.exp(-X["x"] - 1.5 * (X["place"] == "SE")))).astype(int)
+    blind = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
+    made = RecalibratedClassifier(blind, FeatureMap(), cv=3, ensemble=ensemble).fit(X, y)
+    q = made.predict_proba(pd.DataFrame({"x": [0.0, 0.0], "place": ["DK", "SE"]}))[:, 1]
+    assert q[1] - q[0] > 0.2
+    with pytest.raises(TypeError, match="needs features"):
+        RecalibratedClassifier(blind, FeatureMap(), cv=3).fit(X, np.arange(3000) % 3)
+
+
 def test_clusters_stay_in_one_fold():
     p, y, X = world(1000)
     unit = np.repeat(np.arange(100), 10)

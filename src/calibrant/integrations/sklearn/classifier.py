@@ -82,6 +82,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Its `predict_proba` gives the scores; without one, its `decision_function`, as logits.
     recalibrator : Recalibrator, optional
         The map; `Auto()` by default. A binary map is wrapped in `OneVsRest` if there are more than two classes.
+        `FeatureMap()` also gets the features of the classifier (two classes only).
     cv : int, splitter, iterable of splits, or "prefit"
         How rows are held out. "prefit" takes the estimator as it is, fitted, and all rows given for the map.
     ensemble : bool
@@ -178,7 +179,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self)
         total: Floats = np.zeros(1)
         for classifier, recalibrator in self.pairs_:
-            total = total + recalibrator.predict_proba(scores_of(classifier, X, self.classes_))
+            scores = scores_of(classifier, X, self.classes_)
+            total = total + recalibrator.predict_proba(scores, **_features(recalibrator, X))
         return total / len(self.pairs_)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -253,13 +255,15 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         found = np.concatenate([held_out for _, held_out in splits])
         classifier = rows.fitted(self.estimator, np.arange(len(rows.labels)))
         fresh = self._fresh(classifier)
-        fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_)
+        more = _features(fresh, rows.features(found))
+        fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_, **more)
         return classifier, fresh
 
     def _map(self, classifier: Any, rows: _TrainingRows, held_out: NDArray[np.intp]) -> Recalibrator:
-        scores = scores_of(classifier, rows.features(held_out), self.classes_)
-        fresh = self._fresh(classifier)
-        return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_)
+        X = rows.features(held_out)
+        fresh, scores = self._fresh(classifier), scores_of(classifier, X, self.classes_)
+        more = _features(fresh, X)
+        return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_, **more)
 
     def _fresh(self, classifier: Any) -> Recalibrator:
         """An unfitted map that knows what the classifier's scores are."""
@@ -276,6 +280,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
+
+
+def _features(recalibrator: Recalibrator, X: Any) -> dict[str, Any]:
+    """What a map takes beside the scores: those with features take the classifier's."""
+    return {"features": X} if recalibrator._uses_features else {}
 
 
 @dataclass(frozen=True, eq=False)
