@@ -312,15 +312,16 @@ def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) ->
     ends = ("← too wide", "too narrow →") if spread else ("← predictions too high", "too low →")
     short = ("← wide", "narrow →") if spread else ("← high", "low →")
     name = tag("span", "Error-to-spread ratio" if spread else "Observed to expected", class_="vh")
-    head = joined([name, _both(forest.head(_WIDE, *ends), forest.head(_NARROW, *short))])
+    head = joined([name, both_widths(forest.head(_WIDE, *ends), forest.head(_NARROW, *short))])
     largest = max(sizes) or 1.0
     cells = []
     for row, size in zip(rows, sizes, strict=True):
         style = FLAGGED if row.flagged else QUIET
         two = [forest.cell(row.ratio, style, width=width, size=size / largest) for width in (_WIDE, _NARROW)]
-        cells.append(_both(*two))
+        cells.append(both_widths(*two))
     return _Column(head, "g", cells)
 
 
-def _both(wide: Markup, narrow: Markup) -> Markup:
+def both_widths(wide: Markup, narrow: Markup) -> Markup:
+    """What a desk and what a phone shows."""
     return joined([tag("span", wide, class_="wide"), tag("span", narrow, class_="narrow")])
