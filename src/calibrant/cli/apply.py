@@ -95,7 +95,8 @@ def _through_arrow(
         with arrow_writer(place, wanted, schema, encoding) as write, in_background(write) as write_later:
             for piece in table.pieces():
                 columns = [_numbers(piece[name], name, first) for name in new.inputs]
-                for name, values in zip(new.outputs, new.of_batch(columns, first), strict=True):
+                features = [piece[name].to_pylist() for name in new.features]
+                for name, values in zip(new.outputs, new.of_batch(columns, features, first), strict=True):
                     piece = piece.append_column(pa.field(name, pa.float64()), pa.array(values))
                 write_later(piece.replace_schema_metadata(schema.metadata))
                 first += len(piece)

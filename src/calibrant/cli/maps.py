@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 from calibrant.cli.columns import Columns, Task, guessed_column, require_columns
 from calibrant.cli.console import UsageError, refuse
 from calibrant.data import validation
+from calibrant.data.features import Kind
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.labels import numbered
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, softmax
 from calibrant.pu.recalibration import PURecalibrator
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.feature_map import FeatureMap
 from calibrant.recalibrate.regression_base import ForecastRecalibrator
+from calibrant.scale.csv_files import MISSING_NUMBERS
 
 _BASES = (Recalibrator, BinaryRecalibrator, ForecastRecalibrator, PURecalibrator)
 #: What the maps of each task change, in words.
@@ -62,7 +65,8 @@ def _fits(found: Any, task: Task) -> bool:
         fits = issubclass(found, Recalibrator) and (task == "binary" or found._multiclass)
     else:
         fits = issubclass(found, ForecastRecalibrator) and _changes(found.__name__, task)
-    return fits and all(one.default is not one.empty for one in inspect.signature(found).parameters.values())
+    usable = found is not FeatureMap  # which `calibrant audit` makes, with features
+    return usable and fits and all(one.default is not one.empty for one in inspect.signature(found).parameters.values())
 
 
 def _changes(name: str, task: Task) -> bool:
@@ -84,11 +88,15 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class NewColumns:
-    """The columns that a map reads, the names of those that it adds, and how to compute these."""
+    """The columns that a map reads, the names of those that it adds, and how to compute these.
+
+    `features` are the further columns that a map with features reads, and the kind of each.
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    compute: Callable[[Floats], Floats]
+    compute: Callable[[Floats, Mapping[str, NDArray[Any]]], Floats]
+    features: Mapping[str, Kind] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fitted: Any, inputs: Columns, header: Sequence[str], *, suffix: str, notes: list[str]) -> NewColumns:
@@ -105,25 +113,49 @@ class NewColumns:
         else:
             names = inputs.prob or (guessed_column("prob", header, notes),)
             made = _of_probabilities(fitted, _in_order(names, inputs.classes, fitted), suffix, inputs)
-        require_columns(made.inputs, header)
-        _require_once(made.inputs, header)
+        read = (*made.inputs, *made.features)
+        require_columns(read, header)
+        _require_once(read, header)
         _require_new(made.outputs, header)
         return made
 
-    def of_batch(self, columns: Sequence[Numbers], first: int) -> list[Floats]:
-        """The new columns of a batch of rows, of which the first has this number (from 1)."""
+    def of_batch(self, columns: Sequence[Numbers], features: Sequence[Sequence[Any]], first: int) -> list[Floats]:
+        """The new columns of a batch of rows, of which the first has this number (from 1); features may be text."""
         if not len(columns[0]):
             return [np.zeros(0) for _ in self.outputs]
         try:
             read = [
                 validation.column(f"Column {name!r}", values) for name, values in zip(self.inputs, columns, strict=True)
             ]
-            made = self.compute(np.stack(read, axis=1).astype(np.float64, copy=False))
+            given = {
+                name: _feature(name, kind, values, first)
+                for (name, kind), values in zip(self.features.items(), features, strict=True)
+            }
+            made = self.compute(np.stack(read, axis=1).astype(np.float64, copy=False), given)
         except InvalidPredictions as error:
             where = f" Rows are counted from row {first:,} of the file, which is 0." if first > 1 else ""
             message = f"{error}{where}"
             raise InvalidPredictions(message) from error
         return [np.ascontiguousarray(made[:, k]) for k in range(len(self.outputs))]
+
+
+def _feature(name: str, kind: Kind, values: Sequence[Any], first: int) -> NDArray[Any]:
+    """A feature as a map takes it, from text or values; nothing, and words for it, is missing."""
+    known: Callable[[Any], Any] = {"number": float, "flag": _flag, "category": str}[kind]
+    missing = np.nan if kind == "number" else None
+    found: list[Any] = []
+    for row, value in enumerate(values, first):
+        absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
+        try:
+            found.append(missing if absent else known(value))
+        except (TypeError, ValueError, KeyError):
+            expected = "a number" if kind == "number" else "true or false"
+            fail(f"Column {name!r} must be {expected}, as in the fit, but is {value!r} in row {row:,}.")
+    return np.array(found, dtype=np.float64 if kind == "number" else object)
+
+
+def _flag(value: Any) -> bool:
+    return {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}[str(value).strip().lower()]
 
 
 def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> tuple[str, ...]:
@@ -142,17 +174,22 @@ def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: 
     words = f"The map was fitted to {fitted_to} columns of probabilities, but --prob names {len(names)}."
     refuse(fitted_to != len(names), words)
 
-    def compute(values: Floats) -> Floats:
+    features: dict[str, Kind] = {}
+    if isinstance(fitted, FeatureMap):
+        features = {one["name"]: one["kind"] for one in fitted.features_}
+
+    def compute(values: Floats, given: Mapping[str, NDArray[Any]]) -> Floats:
         values = values / unit if inputs.percent else values
         if inputs.logits:
             values = softmax(values) if len(names) > 1 else expit(values)
         if fitted.input == "probabilities":
             for k, name in enumerate(names):
                 validation.in_unit_interval(f"Column {name!r}", values[:, k], clip=fitted.clip)
-        made: Floats = fitted.predict_proba(values[:, 0] if len(names) == 1 else values)
+        more = {"features": given} if isinstance(fitted, FeatureMap) else {}
+        made: Floats = fitted.predict_proba(values[:, 0] if len(names) == 1 else values, **more)
         return unit * (made[:, 1:] if len(names) == 1 else made)
 
-    return NewColumns(names, tuple(f"{name}{suffix}" for name in names), compute)
+    return NewColumns(names, tuple(f"{name}{suffix}" for name in names), compute, features)
 
 
 def _of_forecasts(fitted: ForecastRecalibrator, inputs: Columns, suffix: str) -> NewColumns:
@@ -168,7 +205,7 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Columns, suffix: str) ->
     names = tuple(column for _, column in inputs.levels) or inputs.members or spread
     trial = np.arange(float(len(names)))[None, :]
 
-    def compute(values: Floats) -> Floats:
+    def compute(values: Floats, _: Mapping[str, NDArray[Any]]) -> Floats:
         fixed = fitted.transform(forecast(values))
         if isinstance(fixed, Quantiles):
             return fixed.values

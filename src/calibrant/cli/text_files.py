@@ -51,10 +51,10 @@ class CsvText:
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all rows, each with its new values."""
         write(_with_fields(self._records.head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
-        places = [self.header.index(name) for name in new.inputs]
+        places, others = ([self.header.index(name) for name in names] for names in (new.inputs, new.features))
         for first, batch in _batches(self.rows()):
             columns = [numbers([fields[k] for fields, _ in batch], self.header[k], first) for k in places]
-            made = new.of_batch(columns, first)
+            made = new.of_batch(columns, [[fields[k] for fields, _ in batch] for k in others], first)
             for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
                 write(_with_fields(text, [repr(value) for value in values], self.delimiter))
 
@@ -80,7 +80,8 @@ class JsonText:
             for row, (found, _) in enumerate(batch, first):
                 _require_keys(found, new, row)
             columns = [numbers([found[name] for found, _ in batch], name, first) for name in new.inputs]
-            made = new.of_batch(columns, first)
+            features = [[found[name] for found, _ in batch] for name in new.features]
+            made = new.of_batch(columns, features, first)
             for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
                 added = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
                 write(f"{text.rstrip()[:-1].rstrip()}, {added}}}\n")
@@ -120,7 +121,7 @@ def number(value: Any) -> float:
 
 
 def _require_keys(found: dict[str, Any], new: NewColumns, row: int) -> None:
-    for name in new.inputs:
+    for name in (*new.inputs, *new.features):
         if name not in found:
             fail(f"Column {name!r} is missing in row {row:,}.")
     for name in new.outputs:

@@ -1,0 +1,65 @@
+"""`calibrant audit`: where predictions are wrong given features, as text, JSON or a page; and the repair."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.commands.application import app
+from calibrant.cli.console import require_writable, say, stage, title_of, writing
+from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
+
+Features = Annotated[
+    list[str] | None,
+    option("--features", "COLUMN", 'Features: columns, or patterns ("*": all that are nothing else).'),
+]
+
+
+@app.command()
+@takes(*(name for name in TASK if name not in ("labelled", "prior", "single_sample", "members")))
+def audit(
+    files: Files,
+    columns: Columns,
+    *,
+    features: Features = None,
+    alpha: Annotated[float, option("--alpha", "SHARE", "Probability that any segment shown is false.")] = 0.05,
+    most: Annotated[int, option("--most", "NUMBER", "Segments that are looked for in each half of the rows.")] = 8,
+    repair: Annotated[Path | None, option("--repair", "FILE", "Write the map with features, as JSON.")] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Page to write (.html).")] = None,
+    force: Force = False,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads."""
+    from calibrant.cli.files import load_features
+    from calibrant.inference.feature_audit import audit as audited
+    from calibrant.reporting.audit_page import save_page, to_json
+
+    for path in (output, repair):
+        require_writable(path, force=force, inputs=files)
+    with stage("Reading"):
+        loaded = load_features(files, columns, features or ["*"], seed=seed)
+    say(*loaded.notes)
+    with stage("Auditing"):
+        found = audited(loaded.data, loaded.features, alpha=alpha, seed=seed, most=most)
+        text = to_json(found) if as_json else str(found)
+    if repair is not None:
+        with stage("Fitting"), writing(repair, force=force):
+            found.repair().save(repair)
+        say(f"Wrote {repair}")
+    if output is not None:
+        with stage("Writing"), writing(output, force=force):
+            save_page(found, output, source=title_of(files), call=_call(repair), note=" ".join(loaded.notes))
+        say(f"Wrote {output}")
+    print(text)
+
+
+def _call(repair: Path | None) -> str:
+    """The command as it was given, with the repair."""
+    given = ["calibrant", *sys.argv[1:]]
+    return shlex.join(given if repair is not None else [*given, "--repair", "map.json"])
