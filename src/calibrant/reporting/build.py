@@ -33,6 +33,7 @@ def report(
     row: str | None = None,
     title: str | None = None,
     source: str | None = None,
+    audit: Any = None,
     seed: int = 0,
     **columns: Unpack[Columns],
 ) -> Report:
@@ -66,6 +67,9 @@ def report(
     event, row : str, optional
         What one event and one row are called, in the singular: "fraud", "payment".
     title : str, optional
+    audit : data frame, mapping of columns, or array, optional
+        Features of the rows, for the section "Where, for whom": see `audit`. It answers a question of its own, with an
+        error rate of its own.
     seed : int
         Of the folds and the resampling.
 
@@ -94,6 +98,7 @@ def report(
         event=event,
         row=row,
         source=source,
+        audit=audit,
         seed=seed,
     )
     return _built(given, options)

@@ -323,7 +323,34 @@ class Shares:
     implied: tuple[Bin, ...]
 
 
-Section = Reliability | OverTime | Groups | Recalibration | BinCounts | Classes | Spread | Shares
+@dataclass(frozen=True)
+class SegmentRow:
+    """Rows described by a few conditions, whose predictions are off on average; all numbers are of other rows."""
+
+    name: str
+    share: float
+    n: int
+    predicted: float
+    observed: Value
+    adjusted: float
+    direction: Direction
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Calibration with respect to features: one sentence, the confirmed segments, and what each feature is worth.
+
+    `features` have the log loss that is lost without each, as a share of the loss.
+    """
+
+    sentence: str
+    p_value: float
+    significant: bool
+    segments: tuple[SegmentRow, ...]
+    features: tuple[tuple[str, Value], ...]
+
+
+Section = Reliability | OverTime | Groups | Audited | Recalibration | BinCounts | Classes | Spread | Shares
 
 
 @dataclass(frozen=True)
@@ -408,6 +435,7 @@ class Options:
     event: str | None = None
     row: str | None = None
     source: str | None = None
+    audit: Any = None
     seed: int = 0
 
 

@@ -36,6 +36,7 @@ from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
 from calibrant.reporting.contents import (
     Assembly,
+    Audited,
     BinCounts,
     CannotBuild,
     Classes,
@@ -68,6 +69,7 @@ from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilit
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
+from calibrant.reporting.sections.audit import audit_section
 from calibrant.reporting.sections.groups import group_section
 from calibrant.reporting.sections.over_time import over_time_section, since
 from calibrant.reporting.sections.recalibration import (
@@ -92,7 +94,7 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
-READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
+READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
 
 
 class TaskReport(ABC, Generic[Evidence]):
@@ -163,6 +165,12 @@ class TaskReport(ABC, Generic[Evidence]):
         ]
         return tuple(section for section in found if section is not None)
 
+    def audited(self) -> Audited | None:
+        """The audit by features, if it was asked for."""
+        if self.options.audit is None:
+            return None
+        return self.made.attempt("Where, for whom", partial(audit_section, self.data, self.options))
+
 
 def built(task: TaskReport[Any]) -> Report:
     """The report of a task: evidence, sections, all tests judged together, verdict, and words."""
@@ -179,16 +187,16 @@ def built(task: TaskReport[Any]) -> Report:
         facts=_facts(known, task.options, **task.facts(known)),
         verdict=found,
         numbers=known.numbers,
-        sections=tuple(with_note(section, found) for section in in_reading_order(known)),
+        sections=tuple(with_note(section, found) for section in in_reading_order(known, task.audited())),
         omitted=tuple(task.made.omitted),
         notes=method_notes(known, task.note(known)),
     )
     return Report(task.options.title, contents, measures, task.tests(known), type(task).findings(known, found))
 
 
-def in_reading_order(known: Shared) -> tuple[Section, ...]:
+def in_reading_order(known: Shared, audited: Audited | None = None) -> tuple[Section, ...]:
     """All sections, ordered for reading."""
-    made = (*known.figures, *known.groups, known.over_time, known.recalibration)
+    made = (*known.figures, *known.groups, known.over_time, known.recalibration, audited)
     some = (section for section in made if section is not None)
     return tuple(sorted(some, key=lambda section: READING_ORDER.index(type(section))))
 

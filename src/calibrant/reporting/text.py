@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.reporting.contents import (
+    Audited,
     Classes,
     Contents,
     GroupRow,
@@ -31,6 +32,7 @@ from calibrant.reporting.rounding import (
     loss,
     no_break,
     p_number,
+    percent,
     points,
     rate,
     ratio,
@@ -73,6 +75,7 @@ def tables(report: Report) -> list[Table]:
         Reliability: partial(reliability_table, events=events),
         OverTime: partial(time_table, spread=spread),
         Groups: groups_table,
+        Audited: audit_table,
         Recalibration: recalibration_table,
         Classes: classes_table,
         Spread: coverage_table,
@@ -81,6 +84,34 @@ def tables(report: Report) -> list[Table]:
     found += [makers[type(section)](section) for section in report.contents.sections if type(section) in makers]
     found += [estimates_table(report), tests_table(report)]
     return [_printable(table.filled()) for table in found if table.rows]
+
+
+def audit_table(section: Audited) -> Table:
+    """The segments that were confirmed; what features are worth is said below."""
+    columns = (
+        "Segment",
+        "Share of rows",
+        "Predicted, %",
+        "Observed, %",
+        "95 % interval",
+        "Predictions are",
+        "Adjusted p",
+    )
+    observed = value_column([one.observed for one in section.segments], scale=100, least=1)
+    rows = [
+        (
+            one.name,
+            f"{fixed(100 * one.share, 1)} %",
+            fixed(100 * one.predicted, 1),
+            *seen,
+            one.direction,
+            p_number(one.adjusted),
+        )
+        for one, seen in zip(section.segments, observed, strict=True)
+    ]
+    worth = ", ".join(f"{name} {percent(value).value} %" for name, value in section.features)
+    note = f"{section.sentence} Log loss lost without a feature: {worth}." if worth else section.sentence
+    return Table("Where, for whom", columns, rows or [("none confirmed", *[""] * 6)], note)
 
 
 def numbers_table(numbers: Sequence[Number]) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.reporting.contents import (
+    Audited,
     BinCounts,
     Classes,
     Contents,
@@ -43,6 +44,7 @@ from calibrant.reporting.drawing.task_figures import (
     shares_figure,
     spread_figure,
 )
+from calibrant.reporting.layout.audit import audit_block
 from calibrant.reporting.layout.elements import (
     Block,
     as_text,
@@ -284,6 +286,7 @@ _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Reliability: reliability_block,
     OverTime: over_time_block,
     Groups: groups_block,
+    Audited: audit_block,
     Recalibration: recalibration_block,
     BinCounts: bin_counts_block,
     Classes: classes_block,

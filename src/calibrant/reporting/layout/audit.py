@@ -1,0 +1,114 @@
+"""The block of an audit: segments as a forest of gaps, and what features are worth as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from calibrant.plot.scales import Scale
+from calibrant.reporting.contents import Audited, Contents
+from calibrant.reporting.drawing.canvas import Canvas, Figure, text_width
+from calibrant.reporting.drawing.markup import Child, joined, tag
+from calibrant.reporting.drawing.table_cells import FLAGGED, Forest
+from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, text_fold, with_interval
+from calibrant.reporting.names import listed
+from calibrant.reporting.rounding import fixed, p_number, percent, value_column
+from calibrant.reporting.text import Table
+from calibrant.results.estimate import Value
+
+#: Widths of the column of gaps at a desk and on a phone, and height of a bar with the gap below it.
+#: Test: tests/reporting/layout/test_audit.py::test_the_blocks_are_drawn_as_before.
+_WIDE, _NARROW, _BAR = 250, 128, 26
+
+
+def audit_block(section: Audited, _: Contents | None = None) -> Iterator[Block]:
+    """Where predictions are off, and which features tell."""
+    if section.segments:
+        yield _segments(section)
+    else:
+        lead = f"{section.sentence} No segment was confirmed on rows that had no part in finding it."
+        yield Block("where", "Where, for whom", "No segment is shown to be off", lead, joined([]))
+    if section.features:
+        yield _features(section)
+
+
+def _segments(section: Audited) -> Block:
+    rows = section.segments
+    gaps = [
+        Value(
+            *(100 * ((end or 0.0) - one.predicted) for end in (one.observed.value, one.observed.low, one.observed.high))
+        )
+        for one in rows
+    ]
+    forest = Forest.of_differences(gaps)
+    heads = (forest.head(_WIDE, "← predictions too high", "too low →"), forest.head(_NARROW, "← high", "low →"))
+    name = tag("span", "Observed less predicted, points", class_="vh")
+    largest = max(one.share for one in rows)
+    drawn = [
+        both_widths(*(forest.cell(gap, FLAGGED, width=width, size=one.share / largest) for width in (_WIDE, _NARROW)))
+        for one, gap in zip(rows, gaps, strict=True)
+    ]
+    observed = value_column([one.observed for one in rows], scale=100, least=1)
+    cells = [
+        (
+            one.name,
+            f"{fixed(100 * one.share, 1)} %",
+            fixed(100 * one.predicted, 1),
+            with_interval(seen),
+            picture,
+            pill(one.direction, "bad"),
+            p_number(one.adjusted),
+        )
+        for one, seen, picture in zip(rows, observed, drawn, strict=True)
+    ]
+    head: tuple[Child, ...] = (
+        "Segment", "Share of rows", "Predicted, %", "Observed, % (interval)", joined([name, both_widths(*heads)]),
+        "Predictions are", "Adjusted p",
+    )  # fmt: skip
+    styles = ("name", "n hide", "n", "n nw", "g", "dir", "n hide")
+    table = plain_table(head, cells, styles, "forest", row_styles=["hit"] * len(rows))
+    title = f"{len(rows)} {'segment is' if len(rows) == 1 else 'segments are'} shown to be off"
+    lead = (
+        f"{section.sentence} Segments were found on one half of the rows; every number is of the other half. The gap "
+        "is observed less predicted, in points; marker area shows the share of rows. Segments may overlap."
+    )
+    said = (
+        f"{one.name}: predicted {fixed(100 * one.predicted, 1)} %, observed {value} %, "
+        f"{fixed(100 * one.share, 1)} % of rows"
+        for one, (value, _) in zip(rows, observed, strict=True)
+    )
+    body = joined([tag("figure", table, text_fold("Figure as text", tag("p", "; ".join(said) + ".")))])
+    return Block("where", "Where, for whom", title, lead, body, tag("div", table, class_="scroll"))
+
+
+def _features(section: Audited) -> Block:
+    rows = []
+    for name, value in section.features:
+        shown = percent(value)
+        rows.append((name, f"{shown.value} % ({shown.ends} %)" if shown.ends else f"{shown.value} %"))
+    table = Table("Features", ("Feature", "Log loss lost without it"), rows)
+    text = (
+        "How much log loss held-out rows lose when one feature is shuffled among them, in percent of the loss. "
+        "Correlated features share the credit arbitrarily."
+    )
+    title = f"What tells the errors apart: {listed([name for name, _ in rows[:3]])}"
+    draw = partial(_bars, section.features)
+    return Block.of("features", "Features", Figure.of(draw, 760, "Importance of features.", title, text, table), text)
+
+
+def _bars(features: Sequence[tuple[str, Value]], width: float) -> Canvas:
+    names = [_cut(name) for name, _ in features]
+    left = min(max(map(text_width, names)) + 12, width / 2)
+    largest = max(value.value for _, value in features)
+    canvas = Canvas(width, _BAR * len(features) + 8, (left, 4, 60, 4), Scale(0.0, largest), Scale(0.0, 1.0))
+    for k, (name, (_, value)) in enumerate(zip(names, features, strict=True)):
+        top = 4 + _BAR * k
+        canvas.text(left - 8, top + 16, name, "", "end")
+        end = max(canvas.x(value.value), canvas.left + 1)
+        canvas.add(tag("rect", x=canvas.left, y=top + 5, width=end - canvas.left, height=14, class_="barm"))
+        canvas.text(end + 6, top + 16, f"{percent(value).value} %")
+    return canvas
+
+
+def _cut(name: str, most: int = 28) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

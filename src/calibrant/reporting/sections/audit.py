@@ -1,0 +1,75 @@
+"""Calibration with respect to features, as a section of the report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from calibrant.inference.feature_audit import Audit, FeatureLoss, audit
+from calibrant.reporting.contents import Audited, CannotBuild, Options, SegmentRow
+from calibrant.reporting.rounding import fixed
+from calibrant.results.estimate import Value, printable
+from calibrant.table.bintable import BinTable
+
+#: Features that are shown.
+#: Test: tests/reporting/sections/test_audit.py::test_the_twelve_most_important_features_are_shown.
+_FEATURES = 12
+
+
+def audit_section(data: Any, options: Options) -> Audited:
+    """The audit of the rows by the features in the options."""
+    if isinstance(data, BinTable):
+        message = "A table has no rows to audit by features."
+        raise CannotBuild(message)
+    return audited(audit(data, options.audit, seed=options.seed))
+
+
+def audited(found: Audit) -> Audited:
+    """What a page shows of an audit."""
+    rows = tuple(
+        SegmentRow(
+            f"{one.outcome}: {one.text}" if one.outcome else one.text,
+            one.share,
+            one.n,
+            one.predicted,
+            Value(one.observed, one.interval.low, one.interval.high),
+            one.adjusted,
+            one.direction,
+        )
+        for one in found.segments
+    )
+    features = tuple((printable(one.feature), _worth(found, one)) for one in _ranked(found))
+    return Audited(sentence(found), found.test.p_value, found.test.p_value <= found.alpha, rows, features)
+
+
+def sentence(found: Audit) -> str:
+    """The answer in one sentence."""
+    if found.test.p_value > found.alpha:
+        return "No miscalibration with respect to these features was detected."
+    low = 0.0 if found.error.l1.interval is None else found.error.l1.interval.low
+    least = f"by at least {fixed(100 * low, 1)} points on average" if low >= 0.0005 else "by an unknown amount"
+    text = f"Given the features, predictions are off {least}"
+    if not found.segments:
+        return f"{text}; no single segment explains it."
+    worst = max(found.segments, key=lambda one: one.share * abs(one.gap))
+    where = f"{worst.outcome}, {worst.text}" if worst.outcome else worst.text
+    said, seen = (fixed(100 * one, 1) for one in (worst.predicted, worst.observed))
+    return f"{text}; most of all where {where}: predicted {said} %, observed {seen} %."
+
+
+def _ranked(found: Audit) -> list[FeatureLoss]:
+    """The features whose loss is above zero beyond chance, the most important first."""
+    certain = [one for one in found.features if one.loss.interval is not None and one.loss.interval.low > 0]
+    return certain[:_FEATURES]
+
+
+def _worth(found: Audit, one: FeatureLoss) -> Value:
+    """The log loss lost without a feature, as a share of the loss."""
+    before = float(found.error.log_loss.before)
+    return share_of(one.loss, before if math.isfinite(before) and before > 0 else 1.0)
+
+
+def share_of(part: Any, whole: float) -> Value:
+    """An estimate and its interval as a share."""
+    ends = (None, None) if part.interval is None else (part.interval.low / whole, part.interval.high / whole)
+    return Value(float(part) / whole, *ends)

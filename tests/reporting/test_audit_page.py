@@ -1,0 +1,37 @@
+"""The page of an audit."""
+
+import json
+
+from calibrant.reporting.audit_page import audit_page, save_page, to_json
+from calibrant.reporting.sections.audit import sentence
+from tests.reporting.audits import found
+
+
+def test_the_page_has_the_verdict_segments_features_and_the_repair(tmp_path):
+    save_page(found(), tmp_path / "page.html", source="a & b.csv", call="calibrant audit a.csv", note="Sampled.")
+    html = (tmp_path / "page.html").read_text(encoding="utf8")
+    for words in (
+        "Miscalibrated for some rows",
+        "a &amp; b.csv",
+        "calibrant audit a.csv",
+        "Sampled.",
+        "audit.repair()",
+    ):
+        assert words in html
+    assert "&lt;b&gt;app&lt;/b&gt;" in html
+    assert "<b>app</b>" not in html
+    assert "Any segment below is false with a probability of at most" in html
+
+
+def test_nothing_found_claims_nothing():
+    html = audit_page(found(0.0))
+    assert "Nothing found" in html
+    assert "No segment is shown to be off" in html
+    assert "may have been missed" in html
+
+
+def test_json_has_the_sentence_and_only_plain_numbers():
+    made = json.loads(to_json(found()))
+    assert made["sentence"] == sentence(found())
+    assert made["segments"][0]["direction"] == "too low"
+    assert made["error"]["l1"]["interval"]["high"] is None
