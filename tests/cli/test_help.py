@@ -22,6 +22,7 @@ FIRST_LINES = {
     "simulate": "How biased is each estimator at my sample size, and how small an error can I detect?",
     "compare": "Which of two models is better calibrated on the same rows?",
     "serve": "Open the report in the browser, served on this machine only.",
+    "audit": "Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads.",
     "monitor": "Watch calibration: add rows with known outcomes.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
@@ -29,9 +30,10 @@ READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
 PREDICTIONS = "--prob --mean --std --quantiles --members"
 TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
-    "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --output --force --json",
+    "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --audit --output --force --json",
     "measure": f"{TASK} --by --norm --level --fail-above --limit --gate --per-group --max-missing --json",
     "test": f"{TASK} --alpha --fail --max-missing --json",
+    "audit": "--truth --prob --features --alpha --most --repair --cluster --output --force --json --seed",
     "monitor": "--truth --state --time --cluster --by --alpha --arl --tolerance --points --horizon --today --html",
     "recalibrate": f"{TASK} --method --output --force",
     "apply": f"{PREDICTIONS} --percent --logits --output --suffix --force --sql --dialect",

@@ -70,7 +70,8 @@ def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
     pattern = any("*" in name for name in inputs.prob)
     refuse(pattern, "--sql reads no file, so a pattern cannot name columns: give --prob once per column.")
     refuse(not inputs.prob, "Name the column of probabilities: --sql --prob p. Several are those of the classes.")
-    new = NewColumns.of(fitted, inputs, inputs.prob, suffix="_recalibrated", notes=[])
+    header = (*inputs.prob, *(one["name"] for one in getattr(fitted, "features_", ())))
+    new = NewColumns.of(fitted, inputs, header, suffix="_recalibrated", notes=[])
     try:
         if len(new.inputs) == 1:
             return [fitted.to_sql(new.inputs[0], dialect=dialect)]

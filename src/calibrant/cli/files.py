@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import Columns, require_columns
+from calibrant.cli.columns import Columns, labels_of, require_columns
 from calibrant.cli.console import named, refuse, temporary_folder
 from calibrant.cli.selection import (
     LABEL,
@@ -227,8 +227,8 @@ def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
     return selection
 
 
-def _arrays(selection: Selection, columns: Columns) -> Arrays:
-    """The columns of the task under the users' names, the outcomes as `TRUTH`, and the columns of groups."""
+def _arrays(selection: Selection, columns: Columns, features: Sequence[str] = ()) -> Arrays:
+    """The columns of the task under the users' names, the outcomes as `TRUTH`, and those of groups and features."""
     named, truth = selection.columns, columns.truth or ""
     numeric = {name: named.number(name, columns.roles[name]) for name in columns.numbers}
     if columns.labelled is not None:
@@ -238,7 +238,7 @@ def _arrays(selection: Selection, columns: Columns) -> Arrays:
     else:
         label = named[truth] if columns.prob else named.number(truth, "--truth")
     groups = {name: nw.col(name) for name in selection.groups.values()}
-    wanted = {**numeric, **groups, TRUTH: label}
+    wanted = {**numeric, **groups, **{f"{_FEATURE}{name}": nw.col(name) for name in features}, TRUTH: label}
     places = {f"column_{place}": name for place, name in enumerate(wanted)}
     chosen = named.frame.select(*(wanted[name].alias(place) for place, name in places.items()))
     found = chosen.to_native().fetchnumpy()
@@ -255,6 +255,58 @@ def _plain(values: Any) -> NDArray[Any]:
             plain[missing] = np.nan if plain.dtype.kind == "f" else None
         return plain
     return np.asarray(values)
+
+
+#: Beyond this many rows an audit takes a random sample of them.
+#: Speed: two million rows of twenty features are audited in about a minute; more only narrow its intervals.
+AUDIT_ROWS = 2_000_000
+_FEATURE = "_calibrant_feature_"
+#: Types of columns that are no features.
+_TIMES = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
+
+
+@dataclass(frozen=True, eq=False)
+class WithFeatures:
+    """Predictions, and other columns of the same rows."""
+
+    data: Predictions
+    features: dict[str, NDArray[Any]]
+    notes: tuple[str, ...]
+
+
+def load_features(paths: Sequence[str], columns: Columns, wanted: Sequence[str], *, seed: int = 0) -> WithFeatures:
+    """Read predictions with the columns that names and patterns name; of very many rows a random sample."""
+    return _read(paths, columns, partial(_with_features, wanted=wanted, seed=seed))
+
+
+def _with_features(
+    table: FileTable, columns: Columns, notes: list[str], *, wanted: Sequence[str], seed: int
+) -> WithFeatures:
+    names = _feature_names(table, columns, wanted, notes)
+    selection = _chosen(table, columns, notes)
+    if (rows := _count(selection.relation)) > AUDIT_ROWS:
+        notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
+        sample = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({seed})"
+        frame = nw.from_native(selection.relation.query("every", sample))
+        selection = replace(selection, columns=replace(selection.columns, frame=frame))
+    found = _arrays(selection, columns, names)
+    cluster = None if columns.cluster is None else groups("--cluster", found[selection.groups[columns.cluster]])
+    features = {name: found[f"{_FEATURE}{name}"] for name in names}
+    return WithFeatures(task_from(found, columns, cluster), features, tuple(notes))
+
+
+def _feature_names(table: FileTable, columns: Columns, wanted: Sequence[str], notes: list[str]) -> list[str]:
+    """The columns that names and patterns name; patterns leave out columns of the task, and dates, which is noted."""
+    kinds = dict(zip(table.relation.columns, map(str, table.relation.types), strict=True))
+    taken = {*columns.roles, *columns.groupings}
+    names = [name for name in labels_of(wanted, list(kinds), "--features") if name in wanted or name not in taken]
+    require_columns(names, list(kinds))
+    dates = [name for name in names if name not in wanted and kinds[name].startswith(_TIMES)]
+    if dates:
+        notes.append(f"Left out {', '.join(map(repr, dates))}: dates are no features; write them as numbers or text.")
+    names = [name for name in names if name not in dates]
+    refuse(not names, "No column is left for --features: name some.")
+    return names
 
 
 def _tables(selection: Selection, columns: Columns, notes: list[str]) -> Loaded:

@@ -141,13 +141,13 @@ class NewColumns:
 
 def _feature(name: str, kind: Kind, values: Sequence[Any], first: int) -> NDArray[Any]:
     """A feature as a map takes it, from text or values; nothing, and words for it, is missing."""
-    known: Callable[[Any], Any] = {"number": float, "flag": _flag, "category": str}[kind]
+    makers: dict[Kind, Callable[[Any], Any]] = {"number": float, "flag": _flag, "category": str}
     missing = np.nan if kind == "number" else None
     found: list[Any] = []
     for row, value in enumerate(values, first):
         absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
         try:
-            found.append(missing if absent else known(value))
+            found.append(missing if absent else makers[kind](value))
         except (TypeError, ValueError, KeyError):
             expected = "a number" if kind == "number" else "true or false"
             fail(f"Column {name!r} must be {expected}, as in the fit, but is {value!r} in row {row:,}.")

@@ -51,4 +51,4 @@ def test_a_report_has_the_section_or_says_why_not():
     assert report.to_dict()["sections"]
     table = cal.BinTable.of(data, cal.table.Distinct())
     left = cal.report(table, audit={"place": place}).contents.omitted
-    assert ("Where, for whom", "A table has no rows to audit by features.") in [(o.section, o.reason) for o in left]
+    assert any(one.section == "Where, for whom" and "no rows to audit" in one.reason for one in left)

@@ -10,7 +10,7 @@ from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import require_writable, say, stage, title_of, writing
+from calibrant.cli.console import refuse, require_writable, say, stage, title_of, writing
 from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
 
 
@@ -29,6 +29,9 @@ def report(
     event: Annotated[str | None, option("--event", "WORD", "What one event is called, e.g. fraud.")] = None,
     row: Annotated[str | None, option("--row", "WORD", "What one row is called, e.g. payment.")] = None,
     title: Annotated[str | None, option("--title", "TEXT", "Title of the report.")] = None,
+    audit: Annotated[
+        list[str] | None, option("--audit", "COLUMN", 'Features to audit by: columns, or patterns ("*").')
+    ] = None,
     output: Annotated[
         Path | None, Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
     ] = None,
@@ -53,6 +56,11 @@ def report(
     if loaded.model is not None:
         write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json)
         return
+    if audit:
+        from calibrant.cli.files import load_features
+
+        refuse("-" in files, "--audit reads the file twice, which standard input does not allow: give a file.")
+        shared["audit"] = load_features(files, columns, audit, seed=seed).features
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, time=times, model=model, title=name, **shared)
     if output is not None:

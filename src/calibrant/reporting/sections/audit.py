@@ -19,7 +19,7 @@ _FEATURES = 12
 def audit_section(data: Any, options: Options) -> Audited:
     """The audit of the rows by the features in the options."""
     if isinstance(data, BinTable):
-        message = "A table has no rows to audit by features."
+        message = "A table has no rows to audit by features; `calibrant audit` takes a sample of large files."
         raise CannotBuild(message)
     return audited(audit(data, options.audit, seed=options.seed))
 
