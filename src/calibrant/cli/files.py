@@ -261,7 +261,7 @@ def _plain(values: Any) -> NDArray[Any]:
 #: Speed: two million rows of twenty features are audited in about a minute; more only narrow its intervals.
 AUDIT_ROWS = 2_000_000
 _FEATURE = "_calibrant_feature_"
-#: Types of columns that are no features.
+#: Types of columns that are not features.
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 
 
@@ -303,7 +303,7 @@ def _feature_names(table: FileTable, columns: Columns, wanted: Sequence[str], no
     require_columns(names, list(kinds))
     dates = [name for name in names if name not in wanted and kinds[name].startswith(_TIMES)]
     if dates:
-        notes.append(f"Left out {', '.join(map(repr, dates))}: dates are no features; write them as numbers or text.")
+        notes.append(f"Left out {', '.join(map(repr, dates))}: a date is not a feature; write it as a number or text.")
     names = [name for name in names if name not in dates]
     refuse(not names, "No column is left for --features: name some.")
     return names

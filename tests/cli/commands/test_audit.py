@@ -46,7 +46,7 @@ def test_it_finds_the_segment_and_writes_page_and_map(invoke_in, folder):
     )
     assert code == 0
     assert "device = app and age < " in out
-    assert "Left out 'day': dates are no features" in err
+    assert "Left out 'day': a date is not a feature" in err
     assert "Wrote map.json" in err
     page = (folder / "page.html").read_text(encoding="utf8")
     assert "scores.parquet --truth y --prob p" in page
