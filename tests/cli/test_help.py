@@ -30,7 +30,7 @@ READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
 PREDICTIONS = "--prob --mean --std --quantiles --members"
 TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
-    "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --audit --output --force --json",
+    "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --audit --output --json",
     "measure": f"{TASK} --by --norm --level --fail-above --limit --gate --per-group --max-missing --json",
     "test": f"{TASK} --alpha --fail --max-missing --json",
     "audit": "--truth --prob --features --alpha --most --repair --cluster --output --force --json --seed",
