@@ -152,6 +152,7 @@ NOT_FROZEN = {
     "TabPFN",
     "PerGroup",
     "OneVsRest",
+    "FeatureMap",
     "FromClassifier",
     "Gain",
     "gain",
