@@ -18,7 +18,7 @@ from scipy.special import expit, logit, ndtr
 
 import calibrant as cal
 from calibrant.numerics.arrays import Floats
-from reproduce.resumable import Row, asked_samples, coverage, markdown, measured
+from reproduce.resumable import Row, asked_samples, coverage, made_with, markdown, measured
 
 RESULTS = Path(__file__).with_name("results")
 Curve = Callable[[Floats], Floats]
@@ -117,6 +117,7 @@ def page(rows: list[Row]) -> str:
     equal = max(float(row["rejected"]) for row in rows if float(row["truth"]) == 0)
     return (
         "# Two models on the same questions: does the difference of their calibration errors cover?\n\n"
+        f"{made_with()} `python -m reproduce.confidence_pairs --samples 500`.\n\n"
         f"95 % intervals of `compare` of two `Confidence` in {len(rows)} cells of known truth, {least} samples "
         f"each; coverage is below 0.93 in {len(below)} of them. By chance it varies with a standard deviation of "
         f"{(0.95 * 0.05 / least) ** 0.5:.3f} or less. Where both errors are the same, no difference is rejected at 5 % "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import calibrant as cal
 from calibrant._atomic_write import replacing
 from reproduce.data import folder, missing
-from reproduce.resumable import Row, markdown
+from reproduce.resumable import Row, made_with, markdown
 
 RESULTS = Path(__file__).with_name("results")
 #: The models that are compared on the page, the best one last; questions of a small benchmark.
@@ -88,7 +88,7 @@ def page(kept: Any) -> str:
     over = sum(float(data.confidence.mean()) > float(data.correct.mean()) for data in every if len(data))
     return (
         "# Language models on multiple-choice questions\n\n"
-        f"`python -m reproduce.llm_answers`. Mean confidence is above accuracy in {over} of {len(every)} pairs of "
+        f"{made_with()} `python -m reproduce.llm_answers`.\n\nMean confidence is above accuracy in {over} of {len(every)} pairs of "
         "model and set. Largest softmax probability of the choices, first prompt; answers that could not be parsed are "
         "left out; intervals are 95 %.\n\n" + markdown(alone, tuple(alone[0])) + "\n" + markdown(pairs, tuple(pairs[0]))
     )

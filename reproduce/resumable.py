@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import csv
+import platform
 from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import calibrant as cal
 
 Row = dict[str, Any]
 
@@ -33,6 +37,14 @@ def measured(
             writer.writerow(row)
         found.append(row)
     return found
+
+
+def made_with() -> str:
+    """The date and the versions, for the first line of a page."""
+    import scipy
+
+    python = platform.python_version()
+    return f"{date.today()}, Python {python}, NumPy {np.__version__}, SciPy {scipy.__version__}, calibrant {cal.__version__}."
 
 
 def asked_samples(description: str | None) -> int:
