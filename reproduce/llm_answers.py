@@ -88,7 +88,8 @@ def page(kept: Any) -> str:
     over = sum(float(data.confidence.mean()) > float(data.correct.mean()) for data in every if len(data))
     return (
         "# Language models on multiple-choice questions\n\n"
-        f"{made_with()} `python -m reproduce.llm_answers`.\n\nMean confidence is above accuracy in {over} of {len(every)} pairs of "
+        f"{made_with()} `python -m reproduce.llm_answers`.\n\n"
+        f"Mean confidence is above accuracy in {over} of {len(every)} pairs of "
         "model and set. Largest softmax probability of the choices, first prompt; answers that could not be parsed are "
         "left out; intervals are 95 %.\n\n" + markdown(alone, tuple(alone[0])) + "\n" + markdown(pairs, tuple(pairs[0]))
     )

@@ -43,8 +43,8 @@ def made_with() -> str:
     """The date and the versions, for the first line of a page."""
     import scipy
 
-    python = platform.python_version()
-    return f"{date.today()}, Python {python}, NumPy {np.__version__}, SciPy {scipy.__version__}, calibrant {cal.__version__}."
+    python, versions = platform.python_version(), (np.__version__, scipy.__version__, cal.__version__)
+    return "{}, Python {}, NumPy {}, SciPy {}, calibrant {}.".format(date.today(), python, *versions)
 
 
 def asked_samples(description: str | None) -> int:
