@@ -323,8 +323,8 @@ def _wrong_forecasts() -> Iterator[World]:
 
 
 def worlds() -> list[World]:
-    """All of them, calibrated ones first."""
-    return [*calibrated_worlds(), *wrong_worlds()]
+    """All of them."""
+    return [*wrong_worlds(), *calibrated_worlds()]
 
 
 def measured(world: World, samples: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """All fuzzers: a function of a random generator and a folder, which raises where something is wrong."""
 
-from tests.fuzz import damaged_files, hostile_texts, odd_inputs, relations, tabular_files
+from tests.fuzz import damaged_files, hostile_texts, odd_inputs, pages, relations, tabular_files
 
 FUZZERS = {
     "order of rows": relations.order_of_rows,
@@ -20,4 +20,5 @@ FUZZERS = {
     "hostile texts": hostile_texts.hostile_texts,
     "rows of text": tabular_files.rows_of_text,
     "rows of tables": tabular_files.rows_of_tables,
+    "pages": pages.pages,
 }

@@ -136,6 +136,7 @@ class Page:
         if ratio is not None and ratio["value"]["low"] is not None:
             low, high = ratio["value"]["low"], ratio["value"]["high"]
             yield mean - rate, mean * (1 - high), mean * (1 - low)
+            yield rate, mean * low, min(mean * high, 1.0)
             if mean < 1:
                 yield (1 - rate) / (1 - mean), (1 - mean * high) / (1 - mean), (1 - mean * low) / (1 - mean)
         error = self.big("Calibration error")

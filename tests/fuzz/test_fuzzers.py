@@ -17,6 +17,7 @@ CASES = {
     "table files": 40,
     "hostile texts": 8,
     "rows of tables": 5,
+    "pages": 12,
 }
 OF_FILES = ("map files", "table files")
 

@@ -58,7 +58,8 @@ def test_the_gain_is_the_mean_difference_over_the_mean_loss(loss):
     spread += [np.sqrt((p * (1 - p) * (by_outcome[0] - by_outcome[1]) ** 2).sum()) / 4 for p in (P, Q)]
     unit = 0.5 if loss == "log loss" else (P * (1 - P)).mean()
     error = np.hypot(max(spread), 2.5 * 2 * unit / 4) / before.mean()
-    assert found.high - found.low == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+    assert found.value - found.low == pytest.approx(1.959964 * error, rel=1e-6)
+    assert found.high == pytest.approx(min(share + 1.959964 * error, 1.0), rel=1e-6)
 
 
 def test_cells_give_the_gain_of_their_rows():

@@ -41,7 +41,8 @@ def test_numbers_are_those_of_the_library():
     assert found.events == pytest.approx(OVER.y_true.sum())
     assert found.predicted == pytest.approx(OVER.y_prob.mean())
     assert found.slope.value == cal.calibration_slope(OVER)
-    assert found.ratio.low == cal.interval(cal.observed_expected, OVER).interval.low
+    assert found.levels == (0.9875, 0.95)  # the share of the level that the test leaves it
+    assert found.ratio.low == cal.interval(cal.observed_expected, OVER, level=0.9875).interval.low
     assert found.test.p_value == cal.calibration_test(OVER).p_value
     assert (found.test.name, found.test.draws) == ("multiscale test", 999)
     assert found.observed.value == pytest.approx(OVER.y_true.mean())
@@ -212,7 +213,7 @@ def test_results_are_those_of_the_library():
     assert part.test == cal.calibration_test(OVER)
     assert part.headline == pytest.approx(cal.averaged_error(OVER), abs=1e-12)
     assert part.slope.interval == cal.interval(cal.calibration_slope, OVER).interval
-    assert part.observed_expected.interval == cal.interval(cal.observed_expected, OVER).interval
+    assert part.observed_expected.interval == cal.interval(cal.observed_expected, OVER, level=0.9875).interval
     assert part.intercept == cal.calibration_intercept(OVER)
 
 

@@ -228,7 +228,7 @@ CALM = {"note", "caution"}
 
 WORLDS = [
     # Calibrated: never accused beyond chance, and never called calibrated where few rows cannot tell.
-    World("calibrated 50 %, 20000", binary(0.5, 20_000), QUIET, NOTE, {None}, advice=NOTHING, by_chance=True),
+    World("calibrated 50 %, 60000", binary(0.5, 60_000), QUIET, NOTE, {None}, advice=NOTHING, by_chance=True),
     World("calibrated 50 %, 3000", binary(0.5, 3000), QUIET, CALM, {None}, by_chance=True),
     World("calibrated 50 %, 300", binary(0.5, 300), QUIET, CAUTION, {None}, advice="Collect about", by_chance=True),
     World("calibrated 3 %, 20000", binary(0.03, 20_000), QUIET, CALM, {None}, by_chance=True),

@@ -198,7 +198,8 @@ class OverTime:
 class GroupRow:
     """One group (or one class, or one slice): totals, error, direction, and the p-value adjusted for all groups.
 
-    A forecast's group has the error-to-spread ratio as `ratio`, and no events.
+    A forecast's group has the error-to-spread ratio as `ratio`, and no events; one of quantiles or draws the coverage
+    of a central interval, whose nominal coverage is `ideal`.
     """
 
     name: str
@@ -214,6 +215,7 @@ class GroupRow:
     slope: Value | None = None
     flagged_after: bool | None = None
     """Whether it is still flagged after the best map for all rows."""
+    ideal: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -359,7 +359,7 @@ class ForecastPart:
     @cached_property
     def coverage(self) -> Estimate:
         """Share of outcomes in the central interval of 90 %, or the widest one that was predicted, with its own."""
-        return interval(partial(coverage, nominal=_widest(self.data)), self.data)
+        return interval(partial(coverage, nominal=widest_interval(self.data)), self.data)
 
     @cached_property
     def ence(self) -> Estimate:
@@ -471,7 +471,7 @@ def _zero_spread(part: ForecastPart) -> int:
     return int(np.sum((np.asarray(part.data.std) <= 0) & off))
 
 
-def _widest(data: Forecast | BinTable) -> float:
+def widest_interval(data: Forecast | BinTable) -> float:
     """The largest nominal coverage up to 90 % between two of the predicted quantiles; 90 % for whole distributions."""
     if not isinstance(data, Quantiles):
         return LEVEL

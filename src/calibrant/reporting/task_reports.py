@@ -205,11 +205,11 @@ def with_note(section: Section, verdict: Verdict) -> Section:
     """The section with a word on intervals that exclude their nominal value, where that is not significant."""
     quiet = verdict.state == "not significant"
     if isinstance(section, Groups | Classes):
-        rows = [row for row in section.rows if not row.flagged and row.ratio.excludes(1.0)]
-        return _noted(section, len(rows), len(section.rows), "1 without a flag", "adjusted p-values allow")
+        rows = [row for row in section.rows if not row.flagged and row.ratio.excludes(row.ideal)]
+        return _noted(section, len(rows), len(section.rows), "their ideal without a flag", "adjusted p-values allow")
     if isinstance(section, OverTime):
         periods = [one for one in section.periods if not one.flagged and one.ratio.excludes(1.0)]
-        words = "1 without a flag", "adjusted p-values allow"
+        words = "their ideal without a flag", "adjusted p-values allow"
         return _noted(section, len(periods), len(section.periods), *words)
     if isinstance(section, Reliability) and quiet:
         bins = [one for one in section.ranges if one.observed.excludes(one.predicted)]

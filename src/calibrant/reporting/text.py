@@ -222,6 +222,9 @@ class GroupText(NamedTuple):
 def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[GroupText]:
     """The numbers of each group; `draws` are the simulated samples that p-values are ranks among."""
     ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
+    if covered(rows):
+        shares = value_column([row.ratio for row in rows], scale=100, apart=[row.ideal for row in rows])
+        ratios = [(f"{value} %", f"{ends} %" if ends else "") for value, ends in shares]
     errors = value_column([row.error for row in rows], scale=100, at_most=True)
     made = []
     for row, ratio_text, error in zip(rows, ratios, errors, strict=True):
@@ -232,17 +235,23 @@ def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[Grou
     return made
 
 
+def covered(rows: Sequence[GroupRow]) -> str:
+    """The nominal coverage, where groups are judged by what their central intervals hold; else ""."""
+    return f"{100 * rows[0].ideal:.4g} %" if rows and rows[0].ideal != 1 else ""
+
+
 def _group_rows(
     rows: Sequence[GroupRow], *, first: str, draws: int | None = None
 ) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    spread = all(row.expected is None for row in rows)
+    spread, held = all(row.expected is None for row in rows), covered(rows)
     made = []
     for row, found in zip(rows, group_texts(rows, draws), strict=True):
         totals = () if spread else (found.observed, found.expected)
-        made.append((row.name, found.n, *totals, *found.ratio, _with_ends(found.error), found.direction, found.p_value))
-    names = ("Ratio",) if spread else ("Observed", "Expected", "O:E")
-    error = "ENCE, %" if spread else "Error, points"
-    return (first, "Rows", *names, "95 % interval", error, "Direction", "Adjusted p"), made
+        error = "" if held else _with_ends(found.error)
+        made.append((row.name, found.n, *totals, *found.ratio, error, found.direction, found.p_value))
+    names = (f"Coverage of {held} intervals",) if held else ("Ratio",) if spread else ("Observed", "Expected", "O:E")
+    what = "ENCE, %" if spread else "Error, points"
+    return (first, "Rows", *names, "95 % interval", what, "Direction", "Adjusted p"), made
 
 
 def map_texts(section: Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:

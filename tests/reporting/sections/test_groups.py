@@ -16,6 +16,7 @@ from calibrant.reporting.sections.groups import (
     group_section,
     spread_direction,
 )
+from calibrant.reporting.text import tables
 from calibrant.results.estimate import Value
 from tests.reporting.sections.worlds import binary
 
@@ -193,3 +194,35 @@ def test_eight_groups_that_were_not_tested_are_named():
     data = binary(400, group=np.r_[np.arange(300) // 10, np.repeat(np.arange(90, 100), 10)])
     group = np.r_[np.full(300, "many"), np.repeat([f"g{k}" for k in range(10)], 10)]
     assert group_section(data, group, column="g").omitted.endswith("g6, g7 and 2 more.")
+
+
+def quantiles_by_horizon(rng, last):
+    """Forecasts of 12 horizons, of which the last ones are too narrow by a factor."""
+    horizon = np.repeat(np.arange(1, 13), 150)
+    size = np.where(horizon > 9, last, 1.0)
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    ends = [-1.645, -0.6745, 0.0, 0.6745, 1.645]
+    return cal.Quantiles(size * rng.normal(size=len(size)), levels, np.tile(ends, (len(size), 1))), horizon
+
+
+def test_groups_of_quantiles_are_judged_by_coverage_in_their_order():
+    data, horizon = quantiles_by_horizon(np.random.default_rng(3), 1.7)
+    found = group_section(data, horizon, column="horizon")
+    assert [row.name for row in found.rows] == [str(k) for k in range(1, 13)]
+    assert [row.name for row in found.rows if row.flagged] == ["10", "11", "12"]
+    assert all(row.direction == "too narrow" for row in found.rows if row.flagged)
+    assert all(row.ideal == 0.9 and row.n == 150 for row in found.rows)
+    assert all(row.ratio.excludes(0.9) <= row.flagged for row in found.rows)
+    page = cal.report(data, by={"horizon": horizon})
+    table = next(table for table in tables(page) if table.heading == "Horizons")
+    assert table.columns == (
+        "Horizon",
+        "Rows",
+        "Coverage of 90 % intervals",
+        "95 % interval",
+        "Direction",
+        "Adjusted p",
+    )
+    assert table.rows[0][2].endswith(" %")
+    assert page.verdict.direction == "too narrow"
+    assert "intervals by horizon; marker area shows rows" in page.to_html()

@@ -198,6 +198,16 @@ def test_groups_that_are_wrong_are_named_where_the_whole_is_not():
     assert text.startswith("Look at g0, g1, g2, g3, g4, g5, g6, g7 and 2 more: fit")
 
 
+def test_few_groups_that_are_wrong_are_named_where_the_whole_is_too():
+    rows = groups(group(), *(group(f"g{k}", flagged=False) for k in range(3)))
+    text = advised(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")
+    assert text.endswith(
+        "The error sits in Brazil (1 of 4 groups): fit a map for it separately, or give the model the group."
+    )
+    half = groups(group(), group("Peru"), group("Chile", flagged=False), group("Cuba", flagged=False))
+    assert "sits in" not in advised(replace(PLAIN, groups=(half,), recalibration=maps()), "not calibrated")
+
+
 def test_after_a_change_the_map_is_refitted_on_recent_rows():
     recent = MapRow("Platt scaling", 2, Value(0.001, 0, 0.003), Value(0.07, 0.04, 0.1), "best")
     text = advised(replace(RARE, over_time=over_time(), recalibration=maps(recent=recent)), "not calibrated")

@@ -65,6 +65,10 @@ TABLE = [
      "Forecasts are too low (p < 0.001)."),
     (replace(BASE, test=decided_by("bias", 1, Component("spread", 1e-4, 0.25, -1)), bias=Value(-0.15, -0.19, -0.11)),
      "R4", "not calibrated", "caution", "shifted",
+     "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19)."),
+    (replace(BASE, test=decided_by("bias", 1, Component("spread", 1e-4, 0.25, -1)), bias=Value(-0.15, -0.19, -0.11),
+             ratio=Value(1.2, 1.1, 1.3)),
+     "R4", "not calibrated", "caution", "shifted",
      "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19). They are also too "
      "narrow."),
     (replace(BASE, test=SHAPE, coverage=Value(0.9, 0.86, 0.93)), "R5", "not calibrated", "caution", "mixed",

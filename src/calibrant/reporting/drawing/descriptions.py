@@ -85,7 +85,7 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
         tested = not all(isnan(row.p_value) for row in section.rows)
         return f"No {noun} {'differs beyond chance' if tested else 'could be tested'}"
     lone = _against_the_rest(flagged)
-    if lone is not None:
+    if lone is not None and lone.ideal == 1:
         size = ratio(lone.ratio).value
         if spread:
             return f"{lone.name} runs against the rest: errors are {size} times the predicted spread"
@@ -112,8 +112,9 @@ def _against_the_rest(flagged: list[GroupRow]) -> GroupRow | None:
 
 def groups_text(section: Groups, *, spread: bool = False) -> str:
     """Which groups are flagged, with ratio and direction; which are not."""
-    what = "error-to-spread ratio" if spread else "ratio of observed to expected"
     rows = section.rows
+    held = spread and rows[0].ideal != 1
+    what = "coverage" if held else "error-to-spread ratio" if spread else "ratio of observed to expected"
     lowest, highest = min(rows, key=lambda r: r.ratio.value), max(rows, key=lambda r: r.ratio.value)
     text = (
         f"The {what} is lowest for {lowest.name} ({fixed(lowest.ratio.value, 2)}) and highest for {highest.name} "

@@ -63,7 +63,7 @@ from calibrant.reporting.layout.elements import (
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
-from calibrant.reporting.text import classes_shown, shown_groups
+from calibrant.reporting.text import classes_shown, covered, shown_groups
 
 
 def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
@@ -104,8 +104,10 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     if section.omitted:
         after.append(callout("Left out.", section.omitted))
     tested = sum(row.judged for row in section.rows)
+    held = covered(section.rows)
+    of_spread = f"Coverage of {held} intervals" if held else "Error-to-spread ratio"
     lead = (
-        f"{'Error-to-spread ratio' if spread else _divided(contents.facts.event)} by {noun}; marker area shows rows. "
+        f"{of_spread if spread else _divided(contents.facts.event)} by {noun}; marker area shows rows. "
         f"Red: miscalibrated, allowing for {tested} {plural(noun, tested, kind='group')} and the other tests "
         f"({flagged} of {len(section.rows)})."
     )

@@ -14,7 +14,7 @@ from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.names import had_the_event, plural, remaining_error
 from calibrant.reporting.rounding import count, rate, score, value_column
-from calibrant.reporting.text import Table, gain_heading, group_texts, map_texts
+from calibrant.reporting.text import Table, covered, gain_heading, group_texts, map_texts
 from calibrant.results.estimate import Value
 
 _RICH = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*)")
@@ -294,7 +294,8 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, 
         columns.append(_Column("Observed", "n hide", [one.observed for one in found]))
         columns.append(_Column("Expected", "n hide", [one.expected for one in found]))
     columns.append(_drawn(rows, [(row.observed or 0.0) if shared else row.n for row in rows], spread=spread))
-    head = joined(["Ratio" if spread else "O:E", quiet(" (95 % interval)", "hide")])
+    held = covered(rows)
+    head = joined(["Coverage" if held else "Ratio" if spread else "O:E", quiet(" (95 % interval)", "hide")])
     columns.append(_Column(head, "n nw", [with_interval(one.ratio, hide=True) for one in found]))
     if not spread:
         words = "Error, points (95 % interval)"
@@ -308,18 +309,28 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, 
 
 
 def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) -> _Column:
-    forest = Forest.of_ratios([row.ratio for row in rows])
+    held = covered(rows)
+    drawn_rows = [_over(row.ratio, row.ideal) for row in rows]
+    forest = Forest.of_ratios(drawn_rows)
     ends = ("← too wide", "too narrow →") if spread else ("← predictions too high", "too low →")
     short = ("← wide", "narrow →") if spread else ("← high", "low →")
-    name = tag("span", "Error-to-spread ratio" if spread else "Observed to expected", class_="vh")
+    if held:
+        ends, short = ("← too narrow", "too wide →"), ("← narrow", "wide →")
+    what = f"Coverage over {held}" if held else "Error-to-spread ratio" if spread else "Observed to expected"
+    name = tag("span", what, class_="vh")
     head = joined([name, both_widths(forest.head(_WIDE, *ends), forest.head(_NARROW, *short))])
     largest = max(sizes) or 1.0
     cells = []
-    for row, size in zip(rows, sizes, strict=True):
+    for row, ratio, size in zip(rows, drawn_rows, sizes, strict=True):
         style = FLAGGED if row.flagged else QUIET
-        two = [forest.cell(row.ratio, style, width=width, size=size / largest) for width in (_WIDE, _NARROW)]
+        two = [forest.cell(ratio, style, width=width, size=size / largest) for width in (_WIDE, _NARROW)]
         cells.append(both_widths(*two))
     return _Column(head, "g", cells)
+
+
+def _over(value: Value, ideal: float) -> Value:
+    """The value with its interval as multiples of the ideal."""
+    return Value(value.value / ideal, *(None if end is None else end / ideal for end in (value.low, value.high)))
 
 
 def both_widths(wide: Markup, narrow: Markup) -> Markup:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.forecasts import Forecast
+from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
 from calibrant.inference.forecasts import mean_standardised_error
 from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, spread_p_value
 from calibrant.inference.groupings import Grouping, groupings
+from calibrant.inference.groups import by_group
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.contents import CannotBuild, Direction, GroupRow, Groups
-from calibrant.reporting.evidence import headline_error
+from calibrant.reporting.evidence import headline_error, widest_interval
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
@@ -60,6 +63,8 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
             message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
             raise CannotBuild(message)
         grouping = _one_grouping(data, by)
+        if isinstance(data, Quantiles | Samples) and data.group is None and len(grouping.names) > 1:
+            return Groups(column, _coverage_rows(data, grouping, _texts(grouping)))
         names, parts = _texts(grouping), [_table(data, rows) for rows in grouping.rows()]
         p_values = adjusted_p_values(data, grouping)
         still = None if after is None else _still_flagged(after, grouping, p_values)
@@ -67,6 +72,30 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
         fail(f"All rows are in one group of {column}.", CannotBuild)
     made = _rows(names, parts, p_values, still)
     return Groups(column, tuple(sorted(made, key=_from_too_high_to_too_low)), _untested(names, p_values))
+
+
+def _coverage_rows(data: Quantiles | Samples, grouping: Grouping, names: list[str]) -> tuple[GroupRow, ...]:
+    """Groups of quantiles or draws in their order: what the widest central interval up to 90 % holds in each.
+
+    The intervals are for all groups together: they exclude the nominal coverage only where the adjusted p-value is
+    below 0.05.
+    """
+    keys = [str(k) for k in range(len(names))] if grouping.ordered else names
+    by = grouping.index if grouping.ordered else np.asarray(names)[grouping.index]
+    held = partial(coverage, nominal=widest_interval(data))
+    found = {str(one.group): one for one in by_group(held, data, by=by).rows}
+    made = []
+    for key, name in zip(keys, names, strict=True):
+        one = found[key]
+        direction: Direction = (one.direction or "mixed") if one.adjusted < ALPHA else "not flagged"
+        ideal = float(one.estimate.details["null"]["mean"])
+        made.append(
+            GroupRow(
+                name, one.n, Value.of(one.estimate), Value(float("nan")), direction, one.adjusted, one.adjusted < ALPHA,
+                judged=one.tested, ideal=ideal,
+            )
+        )  # fmt: skip
+    return tuple(made)
 
 
 def _still_flagged(after: Predictions, grouping: Grouping, p_values: Floats) -> NDArray[np.bool_]:

@@ -5,8 +5,10 @@ Every task has the same skeleton of the first and the last (`sureness`, `advice`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
-from calibrant.reporting.contents import Bin, MapRow, Recalibration
+from calibrant.reporting.contents import Bin, GroupRow, MapRow, Recalibration
 from calibrant.reporting.names import had_the_event, listed, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
@@ -321,19 +323,29 @@ def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:
 
 def _flagged_only(evidence: Shared) -> str:
     """Advice where groups are wrong and the whole is not: which ones to look at."""
-    flagged = sorted(flagged_groups(evidence.groups), key=lambda row: row.p_value)
-    if not flagged:
-        return ""
-    names = [printable(row.name) for row in flagged[:NAMED]]
-    more = f" and {len(flagged) - NAMED} more" if len(flagged) > NAMED else ""
-    them = "it" if len(flagged) == 1 else "each of them"
-    who = f"{', '.join(names)}{more}" if more else listed(names)
-    return f"Look at {who}: fit a map for {them} separately, or give the model the group. One map for all cannot help."
+    flagged = flagged_groups(evidence.groups)
+    return f"Look at {_named(flagged)}: {_apart(flagged)}. One map for all cannot help." if flagged else ""
+
+
+def _named(rows: Sequence[GroupRow]) -> str:
+    """Up to eight groups, strongest evidence first, and how many more."""
+    names = [printable(row.name) for row in sorted(rows, key=lambda row: row.p_value)[:NAMED]]
+    return f"{', '.join(names)} and {len(rows) - NAMED} more" if len(rows) > NAMED else listed(names)
+
+
+def _apart(rows: Sequence[GroupRow]) -> str:
+    them = "it" if len(rows) == 1 else "each of them"
+    return f"fit a map for {them} separately, or give the model the group"
 
 
 def _direction_of_groups(evidence: Shared) -> str:
-    """A group that one map for all rows cannot repair."""
+    """Groups in which the error sits, where these are few; or one that one map for all rows cannot repair."""
     flagged = flagged_groups(evidence.groups)
+    number = sum(row.judged for grouping in evidence.groups for row in grouping.rows)
+    if flagged and 2 * len(flagged) < number:
+        return (
+            f"The error sits in {_named(flagged)} ({count(len(flagged))} of {count(number)} groups): {_apart(flagged)}."
+        )
     still = [row for row in flagged if row.flagged_after]
     if not still or not opposed_directions(flagged):
         return ""

@@ -11,7 +11,7 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, fixed, negated, percent, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
-from calibrant.reporting.verdicts.severity import RATIOS, flagged_groups, outside
+from calibrant.reporting.verdicts.severity import COVERAGE, RATIOS, far, flagged_groups, outside
 from calibrant.reporting.verdicts.truth_table import Row, TruthTable, ends, exception, only_parts, rows_in_words
 from calibrant.results.estimate import Component, Value
 
@@ -24,9 +24,6 @@ LARGE_BIAS = 0.2
 #: A ratio whose whole interval lies within is small.
 #: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
 NEAR_ONE = (0.98, 1.02)
-#: Coverage that is surely off by more than this is a problem.
-#: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
-COVERAGE = 0.02
 
 
 def _too_few(e: Forecasts) -> Row | None:
@@ -64,7 +61,7 @@ def _spread(e: Forecasts) -> Row | None:
         sentence = f"Predicted spread is {word}: errors are {times}{ends(text)}."
         small = size.low is not None and size.high is not None and size.low > NEAR_ONE[0] and size.high < NEAR_ONE[1]
         severity: Severity = "problem" if outside(size, RATIOS) else "note" if small else "caution"
-        if any(outside(row.ratio, RATIOS) for row in flagged_groups(e.groups)):
+        if any(far(row) for row in flagged_groups(e.groups)):
             severity = "problem"
         state: State = "small" if severity == "note" else "not calibrated"
         start = f"Statistically significant but small: {sentence[0].lower()}{sentence[1:]}"
@@ -201,7 +198,17 @@ def _also(e: Forecasts) -> str:
     if first is None or e.test is None or first.name not in ("bias", "spread"):
         return ""
     other = e.test.clear("spread" if first.name == "bias" else "bias")
-    return "" if other is None else f"They are also {component_in_words(other)}."
+    if other is None or (other.name == "spread" and other.direction < 0 and not _narrow_beside_bias(e)):
+        return ""
+    return f"They are also {component_in_words(other)}."
+
+
+def _narrow_beside_bias(e: Forecasts) -> bool:
+    """Whether errors are larger than the spread even without the bias, which adds its square to theirs."""
+    if e.ratio is None or e.bias is None or None in (e.ratio.low, e.bias.low, e.bias.high):
+        return False
+    bias = max(abs(e.bias.low or 0.0), abs(e.bias.high or 0.0))
+    return (e.ratio.low or 0.0) ** 2 - bias**2 > 1
 
 
 def _how_sure(e: Forecasts) -> str:

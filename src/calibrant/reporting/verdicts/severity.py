@@ -28,6 +28,9 @@ LIMIT = 0.05
 #: Observed : expected, and slopes, whose whole interval lies outside are problems.
 #: Test: tests/reporting/verdicts/test_severity.py::test_severity.
 RATIOS, SLOPES = (0.90, 1.11), (0.85, 1.18)
+#: Coverage that is surely off by more than this is a problem.
+#: Test: tests/reporting/verdicts/test_forecasts.py::test_limits_of_severity.
+COVERAGE = 0.02
 
 
 def of_probabilities(evidence: Probabilities) -> Severity:
@@ -73,11 +76,16 @@ def outside(value: Value | None, limits: tuple[float, float]) -> bool:
     return (value.high is not None and value.high < limits[0]) or (value.low is not None and value.low > limits[1])
 
 
+def far(row: GroupRow) -> bool:
+    """Whether the ratio of a group is surely off by more than a tenth, or its coverage by more than two points."""
+    return outside(row.ratio, RATIOS if row.ideal == 1 else (row.ideal - COVERAGE, row.ideal + COVERAGE))
+
+
 def group_severity(row: GroupRow, tolerance: float | None = None) -> Severity:
     """Severity of a flagged group: its ratio, its slope, or its error relative to its own base rate."""
     if tolerance is not None and row.error.high is not None and row.error.high < tolerance:
         return "note"
-    if outside(row.ratio, RATIOS) or outside(row.slope, SLOPES):
+    if far(row) or outside(row.slope, SLOPES):
         return "problem"
     low = row.error.low
     if low is not None and row.observed is not None and row.n > 0:

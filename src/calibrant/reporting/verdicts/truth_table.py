@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple
 
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import Rounded, bound, count, points, ratio
+from calibrant.reporting.rounding import Rounded, bound, count, points, rates, ratio
 from calibrant.reporting.verdicts.evidence import Forecasts, Shared, Words
 from calibrant.reporting.verdicts.severity import Evidence, changed, flagged_groups
 from calibrant.results.estimate import Value, printable
@@ -158,6 +158,10 @@ def _group_in_words(row: GroupRow, words: Words) -> str:
     """What holds in a group that runs against the rest."""
     found, name = ratio(row.ratio), printable(row.name)
     brackets = ends(found, before="")
+    if row.ideal != 1:
+        inside, level = rates(row.ratio, row.ideal), f"{100 * row.ideal:.4g} %"
+        held = f"{level} intervals hold {inside.value} %{ends(inside, before='', unit=' %')}"
+        return f"{name} runs against the rest: there forecasts are {row.direction}, and {held}."
     if row.direction in ("too high", "too low"):
         return (
             f"{name} runs against the rest, with predictions that are {row.direction}: {found.value} times the "
