@@ -312,6 +312,8 @@ def rows(part: str, wanted: list[tuple[Any, ...]]) -> list[Row]:
 def table(part: str, by: Callable[[Row], Any]) -> str:
     """All rows of a part as Markdown, those of the largest `by` first."""
     found = sorted(rows(part, []), key=by, reverse=True)
+    if not found:
+        return "Not measured yet.\n"
     names = list(found[0])
     lines = [f"| {' | '.join(str(row[name]) for name in names)} |" for row in found]
     return "\n".join([f"| {' | '.join(names)} |", "|" + "---|" * len(names), *lines]) + "\n"
@@ -326,6 +328,12 @@ def write_page() -> None:
     text = f"""# The default test of forecasts
 
 {datetime.now(tz=UTC):%Y-%m-%d}, {versions}. `python -m reproduce.forecast_tests`.
+
+Level and power were measured when bias and spread had 0.40 and 0.25 of the level, and simulated quantiles scaled the
+components. They have 0.36 and 0.30 now, and skewness scales them: the level is that of a rank whatever the shares, and
+the power against a factor of 1.1 (Gaussian, 300 rows, 800 samples, five seeds) rose from .55 to .57 (chi-square of z²:
+.67). Cells of one n share their random numbers, so that they deviate together. Of clusters only two designs, and of
+counts and equal draws none, were measured in this run; `python -m reproduce.forecast_tests` measures what is missing.
 
 ## Level at 5 %
 
