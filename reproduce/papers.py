@@ -75,6 +75,7 @@ STUDIES = (
     "coverage",
     "decisions_coverage",
     "engine",
+    "forecast_repairs",
     "forecast_tests",
     "groups_coverage",
     "llm_answers",

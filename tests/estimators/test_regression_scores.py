@@ -18,6 +18,7 @@ from calibrant.estimators.regression_scores import (
     exchanged_ensembles,
     fair_crps,
     gaussian_crps,
+    student_crps,
 )
 from calibrant.numerics.rows import Rows
 from tests.estimators.regression_peers import PEERS, peer_rows
@@ -218,6 +219,15 @@ def test_outcomes_are_exchanged_with_draws_of_their_own_row():
         assert np.array_equal(task.weight, data.weight)
     stayed = np.mean([task.y_true == data.y_true for task in tasks])
     assert stayed == pytest.approx(1 / 5, abs=4 * np.sqrt(0.16 / 10_000))
+
+
+def test_students_crps_of_an_ensemble_is_that_of_its_distribution():
+    rng = np.random.default_rng(0)
+    data = cal.Samples(rng.normal(size=30), rng.normal(size=(30, 7)))
+    law = cal.Distribution(data.y_true, stats.t(6, data.mean, data.draws.std(axis=1, ddof=1) * np.sqrt(1 + 1 / 7)))
+    assert student_crps(data) == pytest.approx(crps_by_quadrature(law, nodes=400), rel=1e-4)
+    two = data.draws[:, :2]
+    assert np.array_equal(student_crps(cal.Samples(data.y_true, two)), fair_crps(cal.Samples(data.y_true, two)))
 
 
 def test_two_draws_have_a_reference():

@@ -417,6 +417,33 @@ def fair_crps(task: Samples) -> Floats:
     return np.abs(ordered - y[:, None]).mean(axis=1) - ordered @ (ranks / (size * (size - 1)))
 
 
+def student_crps(task: Samples) -> Floats:
+    r"""CRPS of Student's distribution with ν = m - 1 degrees of freedom about the mean of the m draws of each row.
+
+    With t the error over :math:`s\sqrt{1 + 1/m}`, and F and f the distribution function and density,
+
+    .. math:: s\sqrt{1 + \tfrac1m}\,\Bigl[t\,(2F(t) - 1) + 2 f(t)\frac{\nu + t^2}{\nu - 1}
+              - \frac{2\sqrt\nu}{\nu - 1}\,\frac{B(\frac12, \nu - \frac12)}{B(\frac12, \frac\nu2)^2}\Bigr]
+
+    It judges stretched ensembles, whose members are not independent, as `fair_crps` supposes. At least three draws.
+
+    References
+    ----------
+    Jordan, Krüger, Lerch (2019), Evaluating Probabilistic Forecasts with scoringRules.
+    """
+    from scipy.special import beta, stdtr
+
+    freedom = task.draws.shape[1] - 1
+    if freedom < 2:
+        return fair_crps(task)
+    t = (task.y_true - task.mean) / np.maximum(task.std, 1e-300)
+    whole = beta(0.5, freedom / 2)
+    density = (1 + t**2 / freedom) ** (-(freedom + 1) / 2) / (np.sqrt(freedom) * whole)
+    level = 2 * np.sqrt(freedom) / (freedom - 1) * beta(0.5, freedom - 0.5) / whole**2
+    inner = t * (2 * stdtr(freedom, t) - 1) + 2 * density * (freedom + t**2) / (freedom - 1) - level
+    return np.asarray(task.std * inner)
+
+
 def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:
     r"""CRPS from quantiles, on both sides of u = F(y).
 

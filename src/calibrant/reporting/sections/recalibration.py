@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
-from calibrant.estimators.regression_scores import crps_losses, pinball_losses
+from calibrant.estimators.regression_scores import crps_losses, pinball_losses, student_crps
 from calibrant.estimators.regression_spread import ence, mean_squared_z
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
@@ -441,7 +441,7 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     judge = HeldOutLosses(_forecast_losses(data)[order], weight, cluster)
     unit = _CRPS_EXCESS * (_kurtosis(data) - 1) * judge.mean
     found = []
-    for recalibrator, parameters in _forecast_maps(quantiles=quantiles):
+    for recalibrator, parameters in _forecast_maps(data):
         after = _after(recalibrator, data, fold)
         if after is not None:
             losses = np.concatenate([_forecast_losses(one) for one in after])
@@ -461,12 +461,14 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     )
 
 
-def _forecast_maps(*, quantiles: bool) -> list[tuple[Any, float]]:
+def _forecast_maps(data: Forecast) -> list[tuple[Any, float]]:
     from calibrant.recalibrate.regression_maps import SpreadSpline, StdScaling, VarianceIsotonic
     from calibrant.recalibrate.regression_quantiles import Conformal
 
-    if quantiles:
+    if isinstance(data, Quantiles):
         return [(Conformal(), 1.0)]
+    if isinstance(data, Samples):  # curves of the spread of a few draws would not leave them exchangeable
+        return [(StdScaling(), 1.0)]
     return [(StdScaling(), 1.0), (SpreadSpline(), SPLINE_PARAMETERS), (VarianceIsotonic(), STEPS)]
 
 
@@ -483,7 +485,12 @@ def _after(recalibrator: Any, data: Forecast, fold: NDArray[np.intp]) -> list[Fo
 
 
 def _forecast_losses(data: Forecast) -> Floats:
-    """The CRPS, or the pinball loss, of each row: its mean over the outputs."""
+    """The CRPS, or the pinball loss, of each row: its mean over the outputs.
+
+    Of draws it is that of Student's distribution about their mean: stretched draws are no longer independent.
+    """
+    if isinstance(data, Samples):
+        return student_crps(data)
     losses = pinball_losses(data) if isinstance(data, Quantiles) else crps_losses(data)
     return losses.reshape(-1, data.y_true.size // len(data)).mean(axis=1)
 
@@ -506,7 +513,7 @@ def _remaining_spread(after: list[Forecast]) -> Value:
 
 
 def _joined(after: list[Any]) -> Any:
-    """Forecasts of all folds as one: means and spreads, or quantiles."""
+    """Forecasts of all folds as one: means and spreads, quantiles, or draws."""
     first = after[0]
 
     def whole(name: str) -> Any:
@@ -515,4 +522,6 @@ def _joined(after: list[Any]) -> Any:
     rows = {"weight": whole("weight"), "group": whole("group")}
     if isinstance(first, Quantiles):
         return Quantiles(whole("y_true"), first.levels, whole("values"), **rows)
+    if isinstance(first, Samples):
+        return Samples(whole("y_true"), whole("draws"), **rows)
     return Gaussian(whole("y_true"), whole("mean"), whole("std"), **rows)
