@@ -31,7 +31,7 @@ from calibrant.inference.sample import (
 )
 from calibrant.inference.validation_intervals import SlopeStatement
 from calibrant.numerics.arrays import Floats, accumulate_rows
-from calibrant.numerics.cells import PooledCells
+from calibrant.numerics.cells import FineSample, PooledCells
 from calibrant.numerics.confidence_limits import mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import PUScore
@@ -89,8 +89,8 @@ class MultiScale:
 
     **Clusters.** With a `group`, the sums of residuals of whole clusters (in at most 128 cells) get random signs
     instead of simulated outcomes, and level and shape have half of alpha each. A second simulation, of calibrated
-    outcomes with the design effect of the clusters, must reject too: few events lie in few clusters, whose sums are not
-    symmetric. That is approximate. Fewer than two effective clusters give a p-value of 1.
+    outcomes with the design effect of the clusters (as in `ClusteredScore`), must reject too: few events lie in few
+    clusters, whose sums are not symmetric. That is approximate. Fewer than two effective clusters give a p-value of 1.
 
     Parameters
     ----------
@@ -188,16 +188,28 @@ def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, f
     """The same of clusters: the larger of the p-values of random signs and of calibrated outcomes."""
     fine, rng = sample.fine(facing=True).merged(_CLUSTER_CELLS), generator(seed, "multiscale test")
     cells = fine.cells
-    if not 0 < sample.table.observed.sum() < sample.table.total:  # rows that were not seen to differ may be alike
-        alike = float(ClusteredRows.of(sample.source).sums().design_effect[0])  # type: ignore[arg-type]  # rows
-        cells = replace(cells, count=cells.count / max(alike * cells.effective_n / sample.effective_n, 1.0))
     drawn = np.concatenate([cells.gap[:, None], fine.noise(draws, seed).outcomes(cells.predicted)], axis=1)
     shares = (1 - CLUSTERED_LEVEL_SHARE, CLUSTERED_LEVEL_SHARE)
     smallest, shape, p = _ranked(_tails(signed_statistics(cells, [cells.predicted[:, None] - drawn])), shares)
     if p > _HOPELESS:
         return smallest, shape, p
-    _, other, by_model = _ranked(_tails(signed_statistics(cells, with_drawn(cells, draws, rng))), shares)
+    likely = _cells_of_alike_rows(sample, fine)
+    _, other, by_model = _ranked(_tails(signed_statistics(likely, with_drawn(likely, draws, rng))), shares)
     return smallest, max(shape, other), max(p, by_model)
+
+
+def _cells_of_alike_rows(sample: Sample, fine: FineSample) -> PooledCells:
+    """Cells of as many rows as count if those of a cluster are as alike as they look.
+
+    Rows that were not seen to differ count as alike (`ClusterSums.design_effect`). Counts are whole numbers, so that no
+    event in the data is no event in a simulated sample.
+    """
+    rows: Any = sample.source
+    alike = float(ClusteredRows.of(rows).sums().design_effect[0])
+    counting = min(sample.effective_n / alike, fine.cells.effective_n)
+    cells = fine.merged(int(np.clip(counting, 2, _CLUSTER_CELLS))).cells
+    count = np.maximum(np.round(cells.count * counting / cells.effective_n), 1.0)
+    return replace(cells, count=count, effective_n=counting)
 
 
 def _tails(found: Floats) -> Floats:
