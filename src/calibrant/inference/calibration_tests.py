@@ -201,8 +201,8 @@ def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, f
 def _cells_of_alike_rows(sample: Sample, fine: FineSample) -> PooledCells:
     """Cells of as many rows as count if those of a cluster are as alike as they look.
 
-    Rows that were not seen to differ count as alike (`ClusterSums.design_effect`). Counts are whole numbers, so that no
-    event in the data is no event in a simulated sample.
+    Rows that were not seen to differ count as alike (`ClusterSums.design_effect`). Counts are whole numbers, so that
+    data without an event are the same as a simulated sample without one.
     """
     rows: Any = sample.source
     alike = float(ClusteredRows.of(rows).sums().design_effect[0])
