@@ -61,7 +61,7 @@ METRICS = {
     "sharpness": cal.sharpness,
     "spread_curve": cal.spread_curve,
     "interval_curve": cal.interval_curve,
-    "pit_histogram": cal.pit_histogram,
+    "pit_histogram": cal.estimators.pit_histogram,
     "ence_curve": cal.estimators.ence_curve,
 }
 

@@ -16,7 +16,7 @@ TASKS = {
         "overconfidence refinement smooth_ece SplitSampleBound sweep_ece underconfidence"
     ),
     "Level and direction": "calibration_intercept calibration_slope observed_expected",
-    "Scores and ranking": "auc brier decompose Decomposition log_loss",
+    "Scores and ranking": "accuracy auc brier decompose Decomposition log_loss",
     "Intervals": (
         "Band Bootstrap ChiSquareMixture Clustered interval Inversion isotonic_band IsotonicBand LargestGapBound "
         "EventLosses MidP NormBand PlacementScore ProfileLikelihood SplitLowerBound"

@@ -15,4 +15,4 @@ mean = rng.normal(size=2000)
 y = mean + 1.3 * std * rng.normal(size=2000)  # the predicted spread is too narrow
 data = cal.Gaussian(y, mean, std)
 
-cal.plot.forecast_diagram(cal.pit_histogram(data))
+cal.plot.forecast_diagram(cal.estimators.pit_histogram(data))

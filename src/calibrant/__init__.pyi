@@ -16,6 +16,7 @@ from .data.forecasts import Distribution as Distribution
 from .data.forecasts import Gaussian as Gaussian
 from .data.forecasts import Quantiles as Quantiles
 from .data.forecasts import Samples as Samples
+from .data.judged import Judged as Judged
 from .data.positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .data.predictions import Binary as Binary
 from .data.predictions import Confidence as Confidence
@@ -31,17 +32,16 @@ from .estimators.debiased import debiased_ece as debiased_ece
 from .estimators.decomposition import decompose as decompose
 from .estimators.kernel import kernel_error as kernel_error
 from .estimators.multiclass import classwise as classwise
+from .estimators.proper_scores import accuracy as accuracy
 from .estimators.proper_scores import auc as auc
 from .estimators.proper_scores import brier as brier
 from .estimators.proper_scores import log_loss as log_loss
 from .estimators.recommended import calibration_error as calibration_error
 from .estimators.regression_coverage import coverage as coverage
-from .estimators.regression_coverage import group_coverage as group_coverage
 from .estimators.regression_coverage import interval_error as interval_error
 from .estimators.regression_coverage import pit_error as pit_error
 from .estimators.regression_coverage import quantile_error as quantile_error
 from .estimators.regression_curves import interval_curve as interval_curve
-from .estimators.regression_curves import pit_histogram as pit_histogram
 from .estimators.regression_curves import spread_curve as spread_curve
 from .estimators.regression_scores import crps as crps
 from .estimators.regression_scores import interval_score as interval_score

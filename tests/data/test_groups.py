@@ -79,8 +79,8 @@ def test_every_function_of_groups_takes_them(labels):
     assert list(found.estimates) == names
     assert {found[name].n for name in names} == {100}
     data = cal.Gaussian(y, p, p + 1, group=by)
-    assert len(cal.group_coverage(data).details["groups"]) == 2
-    assert len(cal.group_coverage(y, p, p + 1, by=by).details["groups"]) == 2
+    assert len(cal.estimators.group_coverage(data).details["groups"]) == 2
+    assert len(cal.estimators.group_coverage(y, p, p + 1, by=by).details["groups"]) == 2
     clustered = cal.interval(cal.ece, cal.Binary(y, p, group=by)).interval
     assert clustered == cal.interval(cal.ece, cal.Binary(y, p, group=group_names(by)[1])).interval
 

@@ -329,3 +329,34 @@ def test_positives_against_everybody_give_the_same_area():
     y = rng.random(400) < p
     data = cal.PositiveUnlabeled(p[y], p, prior=y.mean())
     assert cal.auc(data) == pytest.approx(float(cal.auc(y, p)), abs=1e-12)
+
+
+def test_accuracy_is_the_share_of_right_answers():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.5, 0.4, 0.3, 0.9])
+    weight = np.array([1.0, 2, 1, 1, 1])
+    assert cal.accuracy(y, p) == pytest.approx(4 / 5)  # one half counts as the event
+    assert cal.accuracy(y, p, weight=weight) == pytest.approx(5 / 6)
+    classes = cal.Multiclass([0, 2, 1], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
+    assert cal.accuracy(classes) == pytest.approx(2 / 3)
+    for other in (cal.PositiveUnlabeled([0.8], [0.1, 0.4], prior=0.4), cal.Gaussian([0.0], [0.0], [1.0])):
+        with pytest.raises(cal.InvalidPredictions, match="accuracy needs binary or multiclass predictions"):
+            cal.accuracy(other)
+    with pytest.raises(cal.InvalidPredictions, match="not a table"):
+        cal.accuracy(cal.BinTable.of(cal.Binary(y, p), 5))
+
+
+def test_the_interval_of_accuracy_is_that_of_a_share_and_allows_for_clusters():
+    right = np.arange(200) % 5 > 0
+    y = np.arange(200) % 2
+    p = np.where(right, y, 1 - y) * 0.8 + 0.1
+    found = cal.interval(cal.accuracy, cal.Binary(y, p))
+    share = cal.interval(cal.observed_expected, cal.Binary(right, np.ones(200)))
+    assert float(found) == pytest.approx(0.8)
+    assert tuple(found.interval) == pytest.approx(tuple(share.interval), abs=1e-9)
+    assert str(found.interval.target) == "accuracy"
+    doubled = cal.Binary(np.repeat(y, 2), np.repeat(p, 2), group=np.repeat(np.arange(200), 2))
+    wide = cal.interval(cal.accuracy, doubled).interval
+    assert wide.high - wide.low > 0.95 * (found.interval.high - found.interval.low)
+    compared = cal.compare(cal.accuracy, cal.Binary(y, p), cal.Binary(y, np.full(200, 0.6)))
+    assert compared.difference == pytest.approx(0.3, abs=0.02)
+    assert 0.3 in compared.interval

@@ -135,16 +135,16 @@ def test_group_coverage_finds_the_group_that_is_left_out():
     group = np.repeat(["a", "b"], 2000)
     y = rng.normal(size=4000) * np.where(group == "a", 0.8, 1.25)
     data = cal.Gaussian(y, 0 * y, 0 * y + 1, group=group)
-    result = cal.group_coverage(data, nominal=0.9)
+    result = cal.estimators.group_coverage(data, nominal=0.9)
     groups = result.details["groups"]
     assert groups["a"]["coverage"] == pytest.approx(np.mean(np.abs(y[:2000]) <= stats.norm.ppf(0.95)))
     assert groups["a"]["z"] > 3 > -3 > groups["b"]["z"]
     assert result > result.details["null"]["high"]
-    assert cal.group_coverage(data, nominal=0.9, by=rng.integers(0, 5, 4000)) < 0.03
+    assert cal.estimators.group_coverage(data, nominal=0.9, by=rng.integers(0, 5, 4000)) < 0.03
     wide = cal.Gaussian(np.column_stack([y, y]), np.zeros((4000, 2)), np.ones((4000, 2)), group=group)
-    assert cal.group_coverage(wide, nominal=0.9).details["outputs"] == pytest.approx([result, result])
+    assert cal.estimators.group_coverage(wide, nominal=0.9).details["outputs"] == pytest.approx([result, result])
     with pytest.raises(ValueError, match="Groups are needed"):
-        cal.group_coverage(y, 0 * y, 0 * y + 1)
+        cal.estimators.group_coverage(y, 0 * y, 0 * y + 1)
 
 
 def test_random_spread_can_be_perfectly_interval_calibrated():

@@ -17,7 +17,7 @@ def world(n=3000, factor=1.0, seed=0):
     return cal.Gaussian(factor * std * rng.normal(size=n), np.zeros(n), std)
 
 
-CURVES = [cal.spread_curve, cal.pit_histogram, cal.interval_curve, cal.estimators.ence_curve]
+CURVES = [cal.spread_curve, cal.estimators.pit_histogram, cal.interval_curve, cal.estimators.ence_curve]
 
 
 @pytest.mark.no_cover

@@ -95,7 +95,9 @@ ENTRIES = {
     "by_group by": Entry(
         lambda v: list(cal.by_group(cal.brier, Y, P, by=v).estimates.values()), BY, "by|group", "groupings", most=2
     ),
-    "group_coverage by": Entry(lambda v: cal.group_coverage(VALUE, MEAN, STD, by=v), BY, "by|[Gg]roup", "groups"),
+    "group_coverage by": Entry(
+        lambda v: cal.estimators.group_coverage(VALUE, MEAN, STD, by=v), BY, "by|[Gg]roup", "groups"
+    ),
     "compare y_prob": Entry(
         lambda v: cal.compare(cal.brier, cal.Binary(Y, v), cal.Binary(Y, P**2)).difference,
         P,

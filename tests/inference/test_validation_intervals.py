@@ -130,7 +130,7 @@ def test_rows_of_0_and_1_do_not_move_the_intercept():
 
 
 def test_mid_p_other_estimates_are_refused():
-    with pytest.raises(TypeError, match="observed_expected and calibration_intercept"):
+    with pytest.raises(TypeError, match="observed_expected, calibration_intercept and accuracy"):
         cal.interval(cal.ece, cal.Binary(MID_P_Y, MID_P_P), method=MidP())
     with pytest.raises(cal.InvalidPredictions):
         cal.interval(cal.observed_expected, cal.Multiclass([0, 1, 2], np.eye(3)))

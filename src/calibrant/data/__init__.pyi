@@ -3,6 +3,8 @@ from .forecasts import Forecast as Forecast
 from .forecasts import Gaussian as Gaussian
 from .forecasts import Quantiles as Quantiles
 from .forecasts import Samples as Samples
+from .judged import Judged as Judged
+from .judged import NextLabels as NextLabels
 from .positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .predictions import Binary as Binary
 from .predictions import Confidence as Confidence

@@ -276,9 +276,9 @@ class Confidence(Binary):
 
     The event is "this answer is right". A confidence of 0.1 therefore means *probably wrong*, not a confident
     prediction of the opposite: `risk_coverage` ranks by the confidence itself, `overconfidence` is a confidence above
-    the accuracy everywhere, and reports say over- and under-confident. Every other estimator, interval and test gives
-    the same numbers as for ``Binary(correct, confidence)``. Two models that answered the same questions have outcomes
-    of their own, and `compare` pairs them question by question.
+    the accuracy everywhere, `accuracy` is the mean of `correct`, and reports say over- and under-confident. Every other
+    estimator, interval and test gives the same numbers as for ``Binary(correct, confidence)``. Two models that answered
+    the same questions have outcomes of their own, and `compare` pairs them question by question.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from .kernel import GaussianKernel as GaussianKernel
 from .kernel import LaplaceKernel as LaplaceKernel
 from .kernel import kernel_error as kernel_error
 from .multiclass import classwise as classwise
+from .proper_scores import accuracy as accuracy
 from .proper_scores import auc as auc
 from .proper_scores import brier as brier
 from .proper_scores import log_loss as log_loss

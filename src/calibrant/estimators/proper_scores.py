@@ -1,4 +1,4 @@
-"""Proper scores of probabilities (Brier, log loss), and the AUC.
+"""Proper scores of probabilities (Brier, log loss), accuracy and the AUC.
 
 A log loss is infinite where an outcome was predicted impossible; such rows are named, and `floor` bounds their loss.
 The AUC is no part of calibration, but ranking is what recalibration must not destroy.
@@ -11,9 +11,10 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
-from calibrant.data.validation import as_number
+from calibrant.data.predictions import Binary, Column, Columns, Confidence, Multiclass, Predictions, binary
+from calibrant.data.validation import InvalidPredictions, as_number
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -118,6 +119,48 @@ def log_loss(data: Data = None, y_prob: Column = None, *, floor: float = 0.0, **
     first = int(infinite[0]) if len(infinite) else None
     method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
     return Estimate(_mean(losses, task), name="Log loss", method=method, n=len(task), details=details)
+
+
+def right_answers(task: Predictions) -> NDArray[np.bool_]:
+    """Whether each row was right: the answer, the most probable class, or the more probable of two outcomes."""
+    if isinstance(task, Multiclass):
+        task = task.top_label()
+        return np.asarray(task.y_true == 1)
+    if isinstance(task, Confidence):
+        return np.asarray(task.correct == 1)
+    if not isinstance(task, Binary):
+        message = f"accuracy needs binary or multiclass predictions, or judged answers, not {task!r}."
+        raise InvalidPredictions(message)
+    return np.asarray((task.y_prob >= 0.5) == (task.y_true == 1))
+
+
+@estimates("accuracy")
+def accuracy(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
+    r"""Accuracy: the share of right answers.
+
+    .. math:: \frac1W \sum_i w_i r_i, \qquad r_i = 1 \text{ where row } i \text{ is right, else } 0
+
+    Of `Confidence` and `Judged` data, whose rows are answers, r is whether the answer is right; of `Multiclass` data,
+    whether the most probable class was observed; of `Binary` data, whether the outcome was the more probable one (1
+    where y_prob is at least one half). Its interval is by `calibrant.inference.MidP`; that of judged answers uses all
+    rows, see `Judged`. How often an event happens is not its accuracy, see `observed_expected`.
+
+    Examples
+    --------
+    >>> accuracy([0, 1, 1, 0], [0.2, 0.6, 0.4, 0.3])
+    <Accuracy 0.75, n=4, mean>
+    >>> import calibrant as cal
+    >>> cal.interval(accuracy, cal.Multiclass([0, 1] * 50, [[0.7, 0.3]] * 100))
+    <Accuracy 0.5 [0.4022, 0.5978] at 95%, n=100, mean>
+    """
+    if isinstance(data, BinTable):
+        message = "accuracy needs the predictions themselves, not a table of them."
+        raise InvalidPredictions(message)
+    task = binary(data, y_prob)
+    if isinstance(task, Judged):
+        value, words = float(task.rectified.mean()), f"{task.known.sum():_} gold labels"
+        return Estimate(min(max(value, 0.0), 1.0), name="Accuracy", method=words, n=len(task))
+    return _score(_mean(right_answers(task).astype(np.float64), task), "Accuracy", len(task))
 
 
 @estimates("ranking")

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast
+from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
@@ -27,6 +28,7 @@ from calibrant.inference.bootstrap import (
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
+from calibrant.inference.judged import judged_difference
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
@@ -265,8 +267,11 @@ def compare_many(
     wide = 1 - (1 - level) / len(others)
     if isinstance(models[base], Multiclass) and not isinstance(method, Bootstrap):
         models = _of_classes(estimator, estimates[base], models)
+    judged = {name: data for name, data in models.items() if isinstance(data, Judged)}
     chosen = _default(estimator, target, models[base]) if method is None else method
-    if not isinstance(chosen, Bootstrap):
+    if judged:
+        found = [judged_difference(estimator, judged[name], judged[base], level=wide, method=method) for name in others]
+    elif not isinstance(chosen, Bootstrap):
         found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:
         draws = _paired_draws(estimator, models, values, chosen)
@@ -289,7 +294,7 @@ def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, P
     if target is not None and target.of == "confidence":
         return {name: data.top_label() if isinstance(data, Multiclass) else data for name, data in models.items()}
     whole = is_true_error(target) and target.of == "vector"
-    if whole or (target is not None and target.quantity == "mean score"):
+    if whole or (target is not None and target.quantity in ("mean score", "accuracy")):
         return dict(models)
     message = (
         f"No comparison of {name_of(estimator)} between models of several classes is known to hold its level. Use "

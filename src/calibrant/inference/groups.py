@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Quantiles, Samples
+from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
@@ -23,6 +24,7 @@ from calibrant.inference.forecast_intervals import ALL_GROUPS, Direction
 from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
+from calibrant.inference.judged import GROUP_TEST, judged_balance, judged_groups
 from calibrant.inference.multiplicity import shrunk
 from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.numerics.rows import effective_n
@@ -319,7 +321,8 @@ def by_group(
         With plain arrays, `y_prob` comes next. Rows must be independent, or have a `group` that says which depend on
         each other: outcomes only, see Notes.
     by : array-like, or a mapping, list or frame of several, optional
-        The groups to compare; by default `data.group` (which then no longer marks clusters). Several columns are a
+        The groups to compare; by default `data.group` (which then no longer marks clusters), of `Judged` data their
+        own columns `by`. Several columns are a
         grouping each, and p-values allow for all of them. Missing values are a group called "(missing)".
     depth : int
         Also test the crosses of up to this many columns: with 2, every combination of the groups of every two columns.
@@ -390,7 +393,11 @@ def by_group(
         if number is not None:
             validation.whole(name, number, minimum=least)
     task, columns = _divided(task, by, depth=depth, quantiles=quantiles)
-    if confirm:
+    if isinstance(task, Judged):
+        if confirm or depth > 1 or test is not None:
+            fail("Groups of Judged data are tested by their mean: leave out confirm, depth and test.", TypeError)
+        tested = judged_groups(task, columns)
+    elif confirm:
         task, tested = confirmed(task, columns, test, max(intervals, 1))
     else:
         tested = group_evidence(task, columns, test, nominal=_nominal(estimator, task))
@@ -416,6 +423,9 @@ def _nominal(estimator: Callable[[Any], float], data: Predictions) -> float | No
 
 def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
     """The predictions, without clusters where these are the groups, and the groupings of their rows."""
+    if isinstance(task, Judged) and by is None and task.by_names:
+        own = zip(task.by_names.items(), task.by_codes.T, strict=True)
+        return task, [Grouping(name, names, (codes,)) for (name, names), codes in own]
     if by is None and task.group is None:
         fail("by_group needs by=... (the group of each row), or predictions with a group.")
     if by is None:
@@ -483,6 +493,8 @@ def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
 
 def balance(data: Predictions) -> dict[str, Any]:
     """Events, mean prediction, mean outcome and direction of a group; of the predicted class, for multiclass data."""
+    if isinstance(data, Judged):
+        return judged_balance(data)
     if isinstance(data, Multiclass):
         data = data.top_label()
     if not isinstance(data, Binary):
@@ -538,7 +550,9 @@ def notes(result: ByGroup) -> str:
     if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
         said.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
     if result._untested:
-        few = f"{result._untested:,} group{'s' if result._untested > 1 else ''} of fewer than {LEAST_CLUSTERS} clusters"
+        why = f"of fewer than {LEAST_CLUSTERS} clusters"
+        why = "without a gold label" if any(row.test.method.startswith(GROUP_TEST) for row in result.rows) else why
+        few = f"{result._untested:,} group{'s' if result._untested > 1 else ''} {why}"
         said.append(f"Not tested, and without an interval: {few}.")
     return " ".join(said)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 from numpy import isfinite
 
 from calibrant.data import validation
+from calibrant.data.judged import Judged
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.bootstrap import Bootstrap, Clustered
@@ -73,8 +74,8 @@ def _method_of_forecasts(quantity: str) -> Method | None:
 
 
 def _method_of_validation(quantity: str) -> Method | None:
-    """The method for the numbers of the logistic recalibration framework, by target."""
-    if quantity not in ("observed to expected ratio", "calibration intercept", "calibration slope"):
+    """The method for accuracy and the numbers of the logistic recalibration framework, by target."""
+    if quantity not in ("accuracy", "observed to expected ratio", "calibration intercept", "calibration slope"):
         return None
     from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
 
@@ -144,6 +145,10 @@ def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) 
         from calibrant.inference.inversion.classwise import ClasswiseInversion
 
         return ClasswiseInversion()
+    if target.quantity == "accuracy":
+        from calibrant.inference.validation_intervals import MidP
+
+        return MidP()
     if target.quantity == "mean score":
         return Bootstrap() if data.group is None else Clustered()
     message = (
@@ -185,9 +190,10 @@ def interval(
         By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
         `ks_error`, `kuiper_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled
         data; of predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
-        `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `observed_expected` and
-        `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; of binary predictions `PlacementScore` for
-        `auc` and `EventLosses` for mean losses (`brier`, `log_loss`); and for everything else `Bootstrap`, or
+        `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `accuracy`, `observed_expected`
+        and `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; of binary predictions `PlacementScore`
+        for `auc` and `EventLosses` for mean losses (`brier`, `log_loss`); those of `Judged` data are their own; and for
+        everything else `Bootstrap`, or
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
         whole vector (`variational_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
@@ -216,6 +222,10 @@ def interval(
         (data, y_prob, *_), _ = _ARGUMENTS.arranged((data, y_prob), named)
     estimator = partial(estimator, **options) if options else estimator
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
+    if isinstance(task, Judged):
+        from calibrant.inference.judged import judged_interval
+
+        return judged_interval(estimator, task, level=level, method=method)
     task = task.sorted_once() if isinstance(task, Binary) else task
     estimate = as_estimate(estimator, task)
     method = _checked_method(method, estimate.target, task)
@@ -259,6 +269,10 @@ def _checked_method(method: Method | str | None, target: Target | None, data: Pr
 
 def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
     """The estimate with its target: its own, or else the one declared by the estimator."""
+    if isinstance(data, Judged):
+        from calibrant.inference.judged import judged_estimate
+
+        return judged_estimate(estimator, data)
     found = estimator(data)
     if not isinstance(found, Estimate):
         n = data.n if isinstance(data, BinTable) else len(data)

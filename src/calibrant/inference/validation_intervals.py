@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import fail
+from calibrant.estimators.proper_scores import right_answers
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
 from calibrant.inference.residual_noise import require_clusters
 from calibrant.inference.sample import (
@@ -84,7 +85,7 @@ WORDS = "independent rows (or clusters)"
 
 @dataclass(frozen=True)
 class MidP:
-    r"""Mid-P interval of the number of events, as O:E ratio or as calibration intercept.
+    r"""Mid-P interval of the number of events, as O:E ratio or as calibration intercept, or of right answers.
 
     The rate of events has the mid-P interval of a binomial share, which holds from no events on, with the number of
     rows that gives the share the variance that its distance from the predictions has (`sample.EventRate`): with
@@ -112,13 +113,18 @@ class MidP:
         """The interval of an O:E ratio or calibration intercept of `data`."""
         level = validation.fraction("level", level)
         quantity = None if estimate.target is None else estimate.target.quantity
+        if quantity == "accuracy" and not isinstance(data, BinTable):
+            right = right_answers(data)
+            data = Binary.borrowing(right, np.full(len(right), estimate.value), weight=data.weight, group=data.group)
         data = independent_rows_counted(data, needed_by="MidP")
-        if quantity == "observed to expected ratio":
+        if quantity == "accuracy":
+            low, high = rate_limits(data, Sample.of(data, needed_by="MidP").table, lambda p: p, level)
+        elif quantity == "observed to expected ratio":
             low, high = self._ratio(data, level)
         elif quantity == "calibration intercept":
             low, high = self._intercept(data, level)
         else:
-            fail(f"MidP is for observed_expected and calibration_intercept, not for {estimate.name}.", TypeError)
+            fail(f"MidP is for observed_expected, calibration_intercept and accuracy, not {estimate.name}.", TypeError)
         return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
 
     def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:

@@ -40,6 +40,7 @@ Quantity = Literal[
     "coverage",
     "dispersion",
     "mean score",
+    "accuracy",
     "refinement",
     "ranking",
     "observed to expected ratio",
