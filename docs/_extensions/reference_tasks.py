@@ -25,6 +25,7 @@ TASKS = {
     "Comparisons of models": "compare compare_many Comparison PairedCrossFits PairedFits PairedGaps",
     "Groups and time": "by_group ByGroup Change forest_rows ForestRow GroupResult over_time OverTime Period Search",
     "Audits by features": "audit Audit Condition FeatureLoss FeatureMap LossSplit Miscalibration Segment",
+    "Rows without labels": "without_labels WithoutLabels",
     "Monitoring": "improvement Monitor Status",
     "Maps that choose by themselves": "Auto AutoForecast BayesianAverage gain Gain",
     "Smooth maps of a probability": "Beta Platt Quadratic Smoothed Spline Temperature",

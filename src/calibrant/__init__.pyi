@@ -75,6 +75,7 @@ from .inference.decision_curves import net_benefit as net_benefit
 from .inference.feature_audit import audit as audit
 from .inference.groups import by_group as by_group
 from .inference.intervals import interval as interval
+from .inference.label_free import without_labels as without_labels
 from .inference.multiclass_tests import by_class as by_class
 from .inference.reliability import reliability_curve as reliability_curve
 from .inference.selective_prediction import risk_coverage as risk_coverage

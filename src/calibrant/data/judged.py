@@ -96,7 +96,7 @@ class Judged(Predictions):
         judges are the columns of a matrix or frame.
     weight : array-like, optional
         Of labelled rows: 1 / the probability with which the row was chosen to be labelled, up to a common factor; other
-        entries are ignored. By default labelled rows are taken for a simple random sample.
+        entries are ignored. By default labelled rows are treated as a simple random sample.
     group : array-like, optional
         Rows that depend on each other, such as the answers to one question.
     by : array-like, or a mapping, list or frame of several, optional

@@ -53,6 +53,8 @@ from .inversion.spread import SpreadInversion as SpreadInversion
 from .isotonic_bands import Band as Band
 from .isotonic_bands import IsotonicBand as IsotonicBand
 from .isotonic_bands import isotonic_band as isotonic_band
+from .label_free import WithoutLabels as WithoutLabels
+from .label_free import without_labels as without_labels
 from .learned_bounds import LearnedTest as LearnedTest
 from .learned_bounds import SequentialBound as SequentialBound
 from .learned_bounds import SplitLowerBound as SplitLowerBound

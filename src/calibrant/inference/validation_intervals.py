@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import right_answers
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
@@ -110,7 +110,7 @@ class MidP:
     serves: ClassVar[str] = "validation"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
-        """The interval of an O:E ratio or calibration intercept of `data`."""
+        """The interval of an O:E ratio, calibration intercept or accuracy of `data`."""
         level = validation.fraction("level", level)
         quantity = None if estimate.target is None else estimate.target.quantity
         if quantity == "accuracy" and not isinstance(data, BinTable):
@@ -118,7 +118,7 @@ class MidP:
             data = Binary.borrowing(right, np.full(len(right), estimate.value), weight=data.weight, group=data.group)
         data = independent_rows_counted(data, needed_by="MidP")
         if quantity == "accuracy":
-            low, high = rate_limits(data, Sample.of(data, needed_by="MidP").table, lambda p: p, level)
+            low, high = rate_limits(data, lambda p: p, level)
         elif quantity == "observed to expected ratio":
             low, high = self._ratio(data, level)
         elif quantity == "calibration intercept":
