@@ -78,6 +78,7 @@ STUDIES = (
     "forecast_repairs",
     "forecast_tests",
     "groups_coverage",
+    "labels",
     "llm_answers",
     "monitoring",
     "multiclass_coverage",

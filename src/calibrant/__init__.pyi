@@ -22,7 +22,6 @@ from .data.predictions import Binary as Binary
 from .data.predictions import Confidence as Confidence
 from .data.predictions import Multiclass as Multiclass
 from .data.predictions import Predictions as Predictions
-from .data.saved_files import InvalidFile as InvalidFile
 from .data.validation import InvalidPredictions as InvalidPredictions
 from .estimators.averaged import averaged_error as averaged_error
 from .estimators.binned import ece as ece

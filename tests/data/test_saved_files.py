@@ -7,7 +7,7 @@ from calibrant.data.saved_files import DEEPEST, InvalidFile, layout_version, par
 
 
 def test_invalid_files_are_value_errors_and_public():
-    assert cal.InvalidFile is InvalidFile
+    assert cal.data.InvalidFile is InvalidFile
     assert issubclass(InvalidFile, ValueError)
 
 

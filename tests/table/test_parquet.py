@@ -88,10 +88,10 @@ def test_a_nightly_job_adds_a_day_without_reading_yesterday(tmp_path):
 def test_other_files_are_not_taken_for_tables(tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"p": [0.5]}), path)
-    with pytest.raises(cal.InvalidFile, match=r"not a table that BinTable\.save wrote"):
+    with pytest.raises(cal.data.InvalidFile, match=r"not a table that BinTable\.save wrote"):
         cal.BinTable.load(path)
     path.write_bytes(b"not Parquet at all")
-    with pytest.raises(cal.InvalidFile, match="no readable Parquet file"):
+    with pytest.raises(cal.data.InvalidFile, match="no readable Parquet file"):
         cal.BinTable.load(path)
     with pytest.raises(FileNotFoundError):
         cal.BinTable.load(tmp_path / "nowhere.parquet")
@@ -147,10 +147,10 @@ def test_what_is_no_mapping_of_tables_is_refused_and_nothing_is_written(tmp_path
             save_tables(wrong, path)
     assert os.listdir(tmp_path) == []
     table.save(path)
-    with pytest.raises(cal.InvalidFile, match=r"read it with BinTable\.load"):
+    with pytest.raises(cal.data.InvalidFile, match=r"read it with BinTable\.load"):
         load_tables(path)
     save_tables({"a": table}, path)
-    with pytest.raises(cal.InvalidFile, match=r"read it with calibrant\.table\.load_tables"):
+    with pytest.raises(cal.data.InvalidFile, match=r"read it with calibrant\.table\.load_tables"):
         cal.BinTable.load(path)
 
 
@@ -159,7 +159,7 @@ def test_a_newer_schema_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "SCHEMA_VERSION", 99)
     table.save(tmp_path / "new.parquet")
     monkeypatch.undo()
-    with pytest.raises(cal.InvalidFile, match="layout version 99"):
+    with pytest.raises(cal.data.InvalidFile, match="layout version 99"):
         cal.BinTable.load(tmp_path / "new.parquet")
 
 
@@ -193,7 +193,7 @@ def test_other_words_than_save_writes_are_refused(case, tmp_path):
     path = tmp_path / "table.parquet"
     next(tables_of_all_kinds()).save(path)
     rewritten(path, CHANGES[case])
-    with pytest.raises(cal.InvalidFile, match=r"table\.parquet"):
+    with pytest.raises(cal.data.InvalidFile, match=r"table\.parquet"):
         cal.BinTable.load(path)
 
 
@@ -209,7 +209,7 @@ def test_other_columns_than_save_writes_are_refused(case, tmp_path):
     path = tmp_path / "table.parquet"
     next(tables_of_all_kinds()).save(path)
     rewritten(path, columns=COLUMNS[case])
-    with pytest.raises(cal.InvalidFile, match=r"count|observed"):
+    with pytest.raises(cal.data.InvalidFile, match=r"count|observed"):
         cal.BinTable.load(path)
 
 
@@ -218,7 +218,7 @@ def test_deep_or_broken_metadata_is_refused(tmp_path):
     next(tables_of_all_kinds()).save(path)
     for text in (b"[" * 100_000, b"no JSON", b"[1]", b"null"):
         pq.write_table(pq.read_table(path).replace_schema_metadata({b"calibrant": text}), path)
-        with pytest.raises(cal.InvalidFile):
+        with pytest.raises(cal.data.InvalidFile):
             cal.BinTable.load(path)
 
 
@@ -226,11 +226,11 @@ def test_groups_out_of_order_or_twice_are_refused(tmp_path):
     path, table = tmp_path / "tables.parquet", next(tables_of_all_kinds())
     save_tables({"a": table, "b": table}, path)
     rewritten(path, columns=lambda data: data.set_column(0, "group", pa.array([1] * 5 + [0] * 5, pa.int32())))
-    with pytest.raises(cal.InvalidFile, match="group must rise"):
+    with pytest.raises(cal.data.InvalidFile, match="group must rise"):
         load_tables(path)
     save_tables({"a": table, "b": table}, path)
     rewritten(path, lambda about: about["tables"][1].update(group=["a"]))
-    with pytest.raises(cal.InvalidFile, match="'a' occurs twice"):
+    with pytest.raises(cal.data.InvalidFile, match="'a' occurs twice"):
         load_tables(path)
     save_tables({float("nan"): table, float("inf"): table}, path)
     assert str(list(load_tables(path))) == "[nan, inf]"
@@ -329,5 +329,5 @@ def test_what_no_rows_can_give_is_refused(case):
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_a_saved_table_that_is_impossible_is_an_invalid_file(case, tmp_path):
     IMPOSSIBLE[case][0].save(tmp_path / "table.parquet")
-    with pytest.raises(cal.InvalidFile, match=r"table\.parquet is not a valid table"):
+    with pytest.raises(cal.data.InvalidFile, match=r"table\.parquet is not a valid table"):
         cal.BinTable.load(tmp_path / "table.parquet")
