@@ -58,7 +58,7 @@ METRICS = {
     "nll": cal.nll,
     "crps": cal.crps,
     "pinball": cal.pinball,
-    "sharpness": cal.sharpness,
+    "sharpness": cal.estimators.sharpness,
     "spread_curve": cal.spread_curve,
     "interval_curve": cal.interval_curve,
     "pit_histogram": cal.estimators.pit_histogram,

@@ -46,7 +46,6 @@ from .estimators.regression_scores import crps as crps
 from .estimators.regression_scores import interval_score as interval_score
 from .estimators.regression_scores import nll as nll
 from .estimators.regression_scores import pinball as pinball
-from .estimators.regression_scores import sharpness as sharpness
 from .estimators.regression_spread import debiased_ence as debiased_ence
 from .estimators.regression_spread import ence as ence
 from .estimators.regression_spread import mean_squared_z as mean_squared_z

@@ -87,7 +87,7 @@ def test_perfect_means_and_single_rows_are_measured():
             cal.sweep_ence,
             cal.mean_squared_z,
             cal.nll,
-            cal.sharpness,
+            cal.estimators.sharpness,
         ):
             assert np.isfinite(metric(data))
             assert np.isfinite(metric(data).details["null"]["sd"])
@@ -100,7 +100,7 @@ SPREAD_MEASURES = [
     cal.sweep_ence,
     cal.mean_squared_z,
     cal.std_dispersion,
-    cal.sharpness,
+    cal.estimators.sharpness,
 ]
 SCORES = [cal.crps, cal.nll, cal.interval_error, cal.coverage]
 

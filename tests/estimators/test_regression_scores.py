@@ -29,7 +29,7 @@ def test_scores_agree_with_uncertainty_toolbox():
     levels = np.linspace(0.01, 0.99, 99)
     assert cal.nll(data) == pytest.approx(PEERS["nll"], rel=1e-12)
     assert cal.crps(data) == pytest.approx(PEERS["crps"], rel=1e-12)
-    assert cal.sharpness(data) == pytest.approx(PEERS["sharpness"], rel=1e-12)
+    assert cal.estimators.sharpness(data) == pytest.approx(PEERS["sharpness"], rel=1e-12)
     assert cal.pinball(data, levels=levels) == pytest.approx(PEERS["check"], rel=1e-12)
     assert np.mean([cal.interval_score(data, nominal=p) for p in levels]) == pytest.approx(PEERS["interval_score"])
 
@@ -114,7 +114,7 @@ def test_too_small_a_spread_scores_worse_than_its_reference():
 
 def test_sharpness_is_compared_with_the_error():
     y = 2 * np.random.default_rng(0).normal(size=5000)
-    result = cal.sharpness(y, 0 * y, 0 * y + 1)
+    result = cal.estimators.sharpness(y, 0 * y, 0 * y + 1)
     assert result == 1
     assert result.details["null"]["mean"] == pytest.approx(2, rel=0.03)
 
@@ -123,7 +123,14 @@ def test_outputs_are_measured_one_by_one():
     rng = np.random.default_rng(0)
     y = rng.normal(size=(300, 2)) * [1, 3]
     data = cal.Gaussian(y, 0 * y, 0 * y + 1)
-    for metric in (*METRICS, cal.sharpness, cal.interval_error, cal.quantile_error, cal.pit_error, cal.coverage):
+    for metric in (
+        *METRICS,
+        cal.estimators.sharpness,
+        cal.interval_error,
+        cal.quantile_error,
+        cal.pit_error,
+        cal.coverage,
+    ):
         single = [metric(y[:, j], 0 * y[:, j], 0 * y[:, j] + 1).value for j in range(2)]
         assert metric(data).details["outputs"] == pytest.approx(single)
 

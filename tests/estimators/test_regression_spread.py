@@ -84,7 +84,12 @@ def test_a_row_of_weight_two_counts_as_the_row_twice():
     rows = np.repeat(np.arange(300), weight)
     repeated = cal.Gaussian(data.y_true[rows], data.mean[rows], data.std[rows])
     bins = cal.EqualWidth(10, data.std.min(), data.std.max())  # bins of equal mass are cut by rows, not by weights
-    for metric in (partial(cal.ence, bins=bins), partial(cal.uce, bins=bins), cal.mean_squared_z, cal.sharpness):
+    for metric in (
+        partial(cal.ence, bins=bins),
+        partial(cal.uce, bins=bins),
+        cal.mean_squared_z,
+        cal.estimators.sharpness,
+    ):
         assert metric(weighted) == pytest.approx(metric(repeated), rel=1e-12)
 
 

@@ -43,7 +43,7 @@ OF_SPREADS = {
     "mean_squared_z": (cal.mean_squared_z, 0),
     "std_dispersion": (cal.std_dispersion, 0),
     "crps": (cal.crps, 1),
-    "sharpness": (cal.sharpness, 1),
+    "sharpness": (cal.estimators.sharpness, 1),
     "coverage": (cal.coverage, 0),
     "interval_error": (cal.interval_error, 0),
     "pit_error": (cal.pit_error, 0),

@@ -109,7 +109,14 @@ ESTIMATORS = {
     "multiclass": [cal.variational_error, partial(cal.classwise, cal.ece), cal.brier, cal.log_loss],
     "gaussian": [
         *(cal.ence, cal.uce, cal.debiased_ence, cal.sweep_ence, cal.crps, cal.nll, cal.pinball, cal.coverage),
-        *(cal.interval_error, cal.quantile_error, cal.pit_error, cal.mean_squared_z, cal.std_dispersion, cal.sharpness),
+        *(
+            cal.interval_error,
+            cal.quantile_error,
+            cal.pit_error,
+            cal.mean_squared_z,
+            cal.std_dispersion,
+            cal.estimators.sharpness,
+        ),
     ],
     "positive-unlabeled": [
         *(cal.ece, cal.debiased_ece, cal.sweep_ece, partial(cal.ece, bins=cal.EqualWidth(6))),

@@ -30,7 +30,7 @@ OF_BINARY = [
 ]  # fmt: skip
 OF_FORECASTS = [
     cal.ence, cal.debiased_ence, cal.uce, cal.mean_squared_z, cal.scale_factor, cal.std_dispersion, cal.interval_error,
-    cal.quantile_error, cal.coverage, cal.pit_error, cal.sharpness, cal.crps, cal.nll, cal.sweep_ence,
+    cal.quantile_error, cal.coverage, cal.pit_error, cal.estimators.sharpness, cal.crps, cal.nll, cal.sweep_ence,
 ]  # fmt: skip
 
 
