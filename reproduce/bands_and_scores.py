@@ -151,9 +151,10 @@ def _models(rng: np.random.Generator, world: str, n: int) -> tuple[list[cal.Bina
     scores = {
         "equal": (expit(0.6 * x), expit(1.7 * x)),
         "different": (expit(1.8 * x), true),
-        "both calibrated": (true, true[rng.permutation(n)] * 0 + true.mean()),
+        "both calibrated": (true, np.full(n, 0.5)),
     }[world.split(",")[0]]
-    errors = {q: [float(np.mean(np.abs(p - true) ** q) ** (1 / q)) for p in scores] for q in (1.0, 2.0)}
+    known = 0.0 if world.startswith("both calibrated") else 1.0  # a constant is calibrated if it is the mean
+    errors = {q: [known * float(np.mean(np.abs(p - true) ** q) ** (1 / q)) for p in scores] for q in (1.0, 2.0)}
     return [cal.Binary(y, p, weight=weight, group=group) for p in scores], {q: a - b for q, (a, b) in errors.items()}
 
 
@@ -173,14 +174,18 @@ def comparison(world: str, n: int, samples: int) -> Row:
     return line
 
 
+#: The probability of the event where x is positive, of y ~ Bernoulli(expit(x)) with x standard normal.
+_HALF = 0.67486
+
+
 def three_models(n: int, samples: int) -> Row:
-    """The share of samples in which any of two equal comparisons among three models is significant."""
+    """The share of samples in which any of two comparisons among three calibrated models is significant."""
     any_false = 0
     for k in range(samples):
         rng = np.random.default_rng([5, n, k])
         x = rng.normal(size=n)
         y = rng.random(n) < expit(x)
-        models = {"a": expit(0.6 * x), "b": expit(1.7 * x), "c": expit(x - 0.55)}
+        models = {"a": expit(x), "b": np.full(n, 0.5), "c": np.where(x > 0, _HALF, 1 - _HALF)}
         found = cal.compare_many(partial(cal.ece, norm=2), {name: cal.Binary(y, p) for name, p in models.items()})
         any_false += min(one.adjusted for one in found) <= 0.05
     return {"any_rejected": any_false / samples}

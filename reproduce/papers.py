@@ -69,6 +69,7 @@ PAPERS = {
 }
 STUDIES = (
     "averaged",
+    "bands_and_scores",
     "choose",
     "clustered_tests",
     "confidence_pairs",

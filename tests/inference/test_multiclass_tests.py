@@ -1,5 +1,7 @@
 """Tests of whole vectors and of classes: sums written out, level, power, and what they say and refuse."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -218,13 +220,14 @@ def test_the_p_value_is_the_rank_of_the_weighted_sum():
         **dict.fromkeys(looks.WEIGHTS, 1.0),
         "temperature of all classes": 0.5,
         "more surprises than predicted": 1.5,
+        "class frequencies, all classes": 3.0,
         "class frequencies in 2 bins, all classes": 0.5,
         "class frequencies, worst class": 0.75,
         "rank of the true class in 32 bins of confidence": 0.5,
         "confusion of classes, worst pair": 0.5,
     }
     assert weights == looks.WEIGHTS
-    p, labels = looks.independent_rows(data, needed_by="")
+    p, labels = looks.independent_rows(data, needed_by="", named=False)
     layout = looks.Layout.of(p)
     rng = looks.generator(0, "labels of a vector test")
     found = looks.statistics(layout, looks.gaps_of_labels(layout, labels, 99, rng))
@@ -264,3 +267,18 @@ def test_one_label_of_a_class_that_hardly_exists_has_a_bounded_effect():
 def test_rows_are_divided_so_that_their_labels_fit_into_memory(shape, lines, step):
     """20 million labels, or 4 million probabilities, at a time."""
     assert next(iter(looks._chunks(shape, lines))) == slice(0, step)
+
+
+def test_neither_the_order_of_rows_nor_the_names_of_classes_matter():
+    """Classwise interval and test of the same predictions, shuffled and with permuted columns."""
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet([1.0, 2.0, 0.5, 1.5], 240)
+    y = (rng.random((240, 1)) > np.cumsum(p**0.7 / (p**0.7).sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
+    rows, classes = rng.permutation(240), rng.permutation(4)
+    same = cal.Multiclass(np.argsort(classes)[y[rows]], p[rows][:, classes])
+    found = []
+    for data in (cal.Multiclass(y, p), same):
+        per_class = cal.interval(partial(cal.classwise, cal.ece), data).interval
+        test = cal.calibration_test(data, method=VectorTest(99))
+        found.append([*per_class, test.p_value])
+    assert found[0] == pytest.approx(found[1], rel=1e-6, abs=1e-9)

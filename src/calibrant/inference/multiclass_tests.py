@@ -29,7 +29,8 @@ from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike
 from calibrant.results.estimate import Significance, printable, text_table
 
-#: Names of the statistics, in words, with their weights in the combined test: less for those that resemble others.
+#: Names of the statistics, in words, with their weights in the combined test: less for those that resemble others, and
+#: most for the totals of the classes, which others see only in part.
 #: Test: tests/inference/test_multiclass_tests.py::test_the_p_value_is_the_rank_of_the_weighted_sum.
 WEIGHTS = {
     "temperature of all classes": 0.5,
@@ -37,7 +38,7 @@ WEIGHTS = {
     "confidence per class, worst class": 1.0,
     "more surprises than predicted": 1.5,
     "probabilities of all classes pooled": 1.0,
-    "class frequencies, all classes": 1.0,
+    "class frequencies, all classes": 3.0,
     "class frequencies in 2 bins, all classes": 0.5,
     "class frequencies in 4 bins, all classes": 1.0,
     "class frequencies, worst class": 0.75,
@@ -343,7 +344,7 @@ class VectorTest:
 
     def test(self, data: Multiclass) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""
-        probability, labels = independent_rows(data, needed_by="VectorTest")
+        probability, labels = independent_rows(data, needed_by="VectorTest", named=False)
         draws = default_draws(len(labels)) if self.draws is None else self.draws
         layout = Layout.of(probability)
         rng = generator(self.seed, "labels of a vector test")
@@ -361,10 +362,11 @@ def default_draws(rows: int) -> int:
     return DRAWS if rows <= MANY_ROWS else FEWER_DRAWS
 
 
-def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArray[np.intp]]:
+def independent_rows(data: Multiclass, *, needed_by: str, named: bool = True) -> tuple[Floats, NDArray[np.intp]]:
     """Probabilities that sum to 1 and labels, in an order that does not depend on that of the rows.
 
-    Labels are drawn row by row, which is right for independent rows of equal weight only.
+    Labels are drawn row by row, which is right for independent rows of equal weight only. Classes that are not `named`
+    are put in the order of their sums, so that their names and columns do not matter either.
     """
     if not isinstance(data, Multiclass):
         fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
@@ -373,11 +375,19 @@ def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArr
     if not all_alike(data.weight):
         fail(f"{needed_by} needs rows of equal weight; leave the weights out to test the sampled rows themselves.")
     sums = data.y_prob.sum(axis=1, dtype=np.float64)
-    order = np.lexsort((data.y_true, *(data.y_prob[:, :4] / sums[:, None]).T[::-1]))
+    classes = np.arange(data.y_prob.shape[1]) if named else _by_size(data)
+    number = np.argsort(classes)[data.y_true]
+    order = np.lexsort((number, *(data.y_prob[:, classes[:4]] / sums[:, None]).T[::-1]))
     p = np.empty(data.y_prob.shape)
     for rows in row_blocks(len(p), data.y_prob.shape[1]):
-        p[rows] = data.y_prob[order[rows]] / sums[order[rows], None]
-    return p, data.y_true[order]
+        p[rows] = (data.y_prob[order[rows]] / sums[order[rows], None])[:, classes]
+    return p, number[order]
+
+
+def _by_size(data: Multiclass) -> NDArray[np.intp]:
+    """The classes, those with the largest mean probability first; sums that differ by rounding are equal."""
+    mean = data.y_prob.mean(axis=0, dtype=np.float64).round(12)
+    return np.lexsort((-np.bincount(data.y_true, minlength=len(mean)), -mean))
 
 
 #: Classes that are printed. Test: tests/inference/test_multiclass_tests.py::test_it_prints_and_converts.

@@ -214,7 +214,8 @@ class ClasswiseInversion:
             message = f"ClasswiseInversion is for norms from 1 to 2, got {norm:g}."
             raise ValueError(message)
         rng = generator(self.seed, "classwise inversion")
-        trial = _Trial.of(ClasswiseFit.of(*independent_rows(data, needed_by="ClasswiseInversion")), self.draws, rng)
+        rows = independent_rows(data, needed_by="ClasswiseInversion", named=False)
+        trial = _Trial.of(ClasswiseFit.of(*rows), self.draws, rng)
         upper_risk = UPPER_SHARE * (1 - level) / 2
         unseen = -2 * np.log(upper_risk) / data.y_prob.size  # n rows without a surprise do not exclude so many misses
         paths = {name: trial.path(law, norm, (upper_risk, tail_risk(level))) for name, law in trial.laws().items()}
