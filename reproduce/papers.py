@@ -68,10 +68,12 @@ PAPERS = {
     "unlabeled": Paper("Expected Calibration Error for Positive-Unlabeled Learning", "positive_unlabeled", "pu"),
 }
 STUDIES = (
+    "audit",
     "averaged",
     "bands_and_scores",
     "choose",
     "clustered_tests",
+    "coherence",
     "confidence_pairs",
     "coverage",
     "decisions_coverage",
@@ -85,7 +87,9 @@ STUDIES = (
     "multiclass_coverage",
     "regression_coverage",
     "report_gains",
+    "sentences",
     "slices",
+    "tabular",
     "unlabeled_coverage",
 )
 
