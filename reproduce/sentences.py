@@ -312,10 +312,12 @@ def _wrong_forecasts() -> Iterator[World]:
         yield World(f"{kind}, {word}, n = 400", forecast(kind, 400, bias=bias), ("shifted",), ((f"are {word}",),))
     for kind in ("gaussian", "quantiles 9", "draws 20", "distribution"):
         made = forecast(kind, 2000, factor=0.85, wide=1.65)
-        words = (("ide forecasts too narrow",),)
+        words = (("ide forecasts are too narrow",),)
         yield World(f"{kind}, wide ones too narrow", made, ("mixed",), words)
     for kind in ("gaussian", "distribution"):
-        yield World(f"{kind}, heavy tails", forecast(kind, 1000, law="t3"), ("mixed",), (("ails too light", "evenly"),))
+        yield World(
+            f"{kind}, heavy tails", forecast(kind, 1000, law="t3"), ("mixed",), (("ails are too light", "evenly"),)
+        )
     for factor in (0.55, 1.7):
         word = "too narrow" if factor > 1 else "too wide"
         made = forecast("gaussian", 1000, factor=factor, clusters=10)

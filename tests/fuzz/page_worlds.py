@@ -215,7 +215,7 @@ def forecast(rng, kind):
         draws = mean[:, None] + std[:, None] * rng.standard_normal((n, members))
         data = cal.Samples(y, draws, group=group)
     else:
-        data = cal.Distribution(y, stats.norm(mean, std))
+        data = cal.Distribution(y, stats.norm(mean, std), group=group)
     return PageWorld(data, options, fault, NEVER.get(fault, ()))
 
 

@@ -297,6 +297,7 @@ def directions(page: Page) -> Iterator[str]:
     """Words of direction against the numbers beside them."""
     found, kind = page.verdict, page.report.contents.kind
     ratio, slope = page.big("Observed : expected"), page.big("Calibration slope")
+    slope = slope if slope and slope["value"]["value"] is not None else None  # infinite
     spread, held = page.big("Error-to-spread"), page.big("Coverage")
     sides = {
         "too high": ratio and ratio["value"]["value"] < 1,

@@ -193,6 +193,8 @@ def test_groups_that_are_wrong_are_named_where_the_whole_is_not():
         "Look at Peru and Brazil: fit a map for each of them separately, or give the model the group. One map for all "
         "cannot help."
     )
+    few = advised(replace(PLAIN, n=90, events=30, test=ACCEPTS, groups=(rows,)), "not calibrated")
+    assert few.startswith("Too few rows to fit or judge a map. Look at Peru and Brazil")
     many = groups(*(group(f"g{k}", p=0.001 * k) for k in range(10)))
     text = advised(replace(PLAIN, test=ACCEPTS, groups=(many,)), "not calibrated")
     assert text.startswith("Look at g0, g1, g2, g3, g4, g5, g6, g7 and 2 more: fit")

@@ -56,7 +56,8 @@ def advice(evidence: Shared, row: Row, *, own: str = "", too_few: str = "", sett
     if row.state == "cannot be judged":
         return to_be_judged(evidence)
     if too_few:
-        return too_few
+        only_groups = row.state == "not calibrated" and not evidence.rejects
+        return f"{too_few} {_flagged_only(evidence)}".strip() if only_groups else too_few
     if row.state != "not significant":
         return recommendation(evidence, row)
     return f"More {plural(evidence.words.row)} would tell." if evidence.looks and settled == NOTHING else settled
