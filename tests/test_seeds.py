@@ -42,9 +42,12 @@ class Rows:
         by_top = np.argsort(label == 1, kind="stable")[shuffle]
         self.binary = cal.Binary((label == 1)[by_top].astype(int), vectors[by_top, 1])
         self.other = cal.Binary(self.binary.y_true, 0.8 * self.binary.y_prob + 0.1)
+        self.features = {"first": vectors[by_top, 0]}
         self.clustered = cal.Binary(self.binary.y_true, self.binary.y_prob, group=np.arange(n) // 2)
         self.forecast = cal.Gaussian((mean + std * error)[by_error], mean[by_error], std[by_error])
         self.wide = cal.Gaussian(self.forecast.y_true, self.forecast.mean, 1.5 * self.forecast.std)
+        gold = np.where(seen[by_top], self.binary.y_true, np.nan)
+        self.judged = cal.Judged(gold, self.binary.y_prob, judge=vectors[by_top, 2])
         self.unlabeled = cal.PositiveUnlabeled.from_labels(
             (event & seen)[by_event], score[by_event], scenario="single-sample", label_frequency=0.4
         )
@@ -67,6 +70,11 @@ def mapped(map_: Any, data: Any) -> float:
     return float(
         cal.log_loss(cal.Multiclass(data.y_true, map_.fit(data.y_prob, data.y_true).predict_proba(data.y_prob)))
     )
+
+
+def mapped_by_features(seed: int, data: Any, features: Any) -> float:
+    made = recalibrate.FeatureMap(seed=seed).fit(data, features=features)
+    return float(cal.log_loss(data.y_true, made.predict_proba(data.y_prob, features)[:, 1]))
 
 
 def fitted_spread(seed: int, data: Any) -> float:
@@ -108,6 +116,7 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "Auto": lambda r, s: mapped(recalibrate.Auto(seed=s), r.classes),
     "gain": lambda r, s: float(recalibrate.gain(r.binary, recalibrate.Platt(), seed=s).gain),
     "Auto of one probability": lambda r, s: mapped(recalibrate.Auto(seed=s), r.binary),
+    "FeatureMap": lambda r, s: mapped_by_features(s, r.binary, r.features),
     "AutoForecast": lambda r, s: fitted_spread(s, r.forecast),
     "CatBoost": lambda r, s: mapped(recalibrate.CatBoost(seed=s, trees=20), r.binary),
     "LightGBM": lambda r, s: mapped(recalibrate.LightGBM(seed=s), r.binary),
@@ -116,6 +125,7 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
         r.classes, inference.ClasswiseInversion(seed=s), partial(cal.classwise, cal.ece)
     ),
     "Clustered": lambda r, s: high_end(r.clustered, inference.Clustered(99, seed=s), cal.brier),
+    "ForecastTest": lambda r, s: p_value(r.forecast, inference.ForecastTest(99, seed=s)),
     "Inversion": lambda r, s: high_end(r.binary, inference.Inversion(seed=s)),
     "Inversion of clusters": lambda r, s: high_end(r.clustered, inference.Inversion(seed=s)),
     "KernelTest": lambda r, s: p_value(r.binary, inference.KernelTest(99, seed=s)),
@@ -133,6 +143,9 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "SplitLowerBound": lambda r, s: low_end(r.binary, inference.SplitLowerBound(seed=s)),
     "SpreadInversion": lambda r, s: high_end(r.forecast, inference.SpreadInversion(seed=s), cal.ence),
     "VectorTest": lambda r, s: p_value(r.classes, inference.VectorTest(99, seed=s)),
+    "audit": lambda r, s: float(cal.audit(r.binary, X=r.features, seed=s).error.l1),
+    "without_labels": lambda r, s: cal.without_labels(r.binary, r.other.y_prob, seed=s)["rate"].interval.high,
+    "Judged.next_labels": lambda r, s: float(np.mean(r.binary.y_true[r.judged.next_labels(60, seed=s).rows])),
     "miscalibration_cost": lambda r, s: float(
         inference.miscalibration_cost(r.binary, thresholds=[0.3], seed=s).cost[0]
     ),

@@ -10,6 +10,7 @@ from typing import Any
 #: one of that name; `package.*` are all names defined in a package that are not listed themselves.
 TASKS = {
     "Data": "data.*",
+    "Logs of evaluations of language models": "EvaluationLog read_eval",
     "Errors of probabilities": (
         "calibration_error averaged_error variational_error variational_errors CrossFittedBound debiased_ece Distance "
         "ece GaussianKernel ici kde_ece kernel_error ks_error kuiper_error label_binned_ece LaplaceKernel mce "
@@ -24,10 +25,10 @@ TASKS = {
     "Tests": "calibration_test ClusteredScore Cox HosmerLemeshow KernelTest KolmogorovSmirnov MultiScale Spiegelhalter",
     "Comparisons of models": "compare compare_many Comparison PairedCrossFits PairedFits PairedGaps",
     "Groups and time": "by_group ByGroup Change forest_rows ForestRow GroupResult over_time OverTime Period Search",
-    "Audits by features": "audit Audit Condition FeatureLoss FeatureMap LossSplit Miscalibration Segment",
+    "Audits by features": "audit Audit Condition FeatureLoss LossSplit Miscalibration Segment",
     "Rows without labels": "without_labels WithoutLabels",
     "Monitoring": "improvement Monitor Status",
-    "Maps that choose by themselves": "Auto AutoForecast BayesianAverage gain Gain",
+    "Maps that choose by themselves": "Auto AutoForecast BayesianAverage FeatureMap gain Gain",
     "Smooth maps of a probability": "Beta Platt Quadratic Smoothed Spline Temperature",
     "Steps and bins": "BayesianBinning CentredIsotonic Histogram Isotonic ScalingBinning VennAbers",
     "Multiclass": (

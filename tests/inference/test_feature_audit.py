@@ -242,7 +242,7 @@ def test_forecasts_are_audited_by_their_coverage():
     assert right.test.p_value > 0.001
     levels = [0.1, 0.5, 0.9]
     quantiles = mean[:, None] + np.array([-1.2816, 0.0, 1.2816])
-    inner = cal.audit(cal.Quantiles(y, quantiles, levels), X)
+    inner = cal.audit(cal.Quantiles(y, levels, quantiles), X)
     assert inner.segments[0].predicted == pytest.approx(0.8)
     with pytest.raises(TypeError, match="binary predictions"):
         wrong.repair()

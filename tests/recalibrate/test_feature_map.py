@@ -1,6 +1,7 @@
 """The map with features: what it learns, when it stays the plain map, and that files, SQL and ONNX say the same."""
 
 import json
+import shutil
 import sqlite3
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_a_file_whose_tables_do_not_fit_is_refused(fitted, tmp_path):
     broken.score_cuts_ = made.score_cuts_[:-1]
     broken.features_ = [one | {"cuts": one["cuts"][:-1], "values": one["values"][:-1]} for one in made.features_]
     broken.save(tmp_path / "map.json")
-    with pytest.raises(cal.InvalidFile):
+    with pytest.raises(cal.data.InvalidFile):
         cal.recalibrate.load(tmp_path / "map.json")
 
 
@@ -155,12 +156,22 @@ def test_texts_are_quoted_as_each_dialect_needs(fitted):
     assert r"'c\\d'" in made.to_sql("p", dialect="spark")
 
 
-@pytest.mark.spark
-def test_spark_gives_the_same(fitted):
+@pytest.fixture
+def spark():
+    if shutil.which("java") is None:
+        pytest.skip("JAVA IS NOT INSTALLED: the Spark engine was not tested (it needs a Java 17 runtime)")
     sql = pytest.importorskip("pyspark.sql")
+    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of Spark's own sockets
+def test_spark_gives_the_same(fitted, spark):
     made, p, X = fitted
     some = new_rows(X, 60)
-    spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     names = ("age", "place", "member", "noise")
     columns = zip(range(60), p[:60].tolist(), *(some[name].tolist() for name in names), strict=False)
     rows = [[None if value != value else value for value in row] for row in columns]

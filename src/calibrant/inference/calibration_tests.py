@@ -186,7 +186,7 @@ def _of_rows(cells: PooledCells, samples: Iterable[Floats]) -> tuple[float, floa
 
 def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, float]:
     """The same of clusters: the larger of the p-values of random signs and of calibrated outcomes."""
-    fine, rng = sample.fine(facing=True).merged(_CLUSTER_CELLS), generator(seed, "multiscale test")
+    fine, rng = sample.fine(facing=True).merged(_CLUSTER_CELLS), generator(seed, "multiscale test, clusters")
     cells = fine.cells
     drawn = np.concatenate([cells.gap[:, None], fine.noise(draws, seed).outcomes(cells.predicted)], axis=1)
     shares = (1 - CLUSTERED_LEVEL_SHARE, CLUSTERED_LEVEL_SHARE)

@@ -552,7 +552,7 @@ class _Dependent:
 
     def flipped(self, draws: int, seed: int) -> Floats:
         """Statistics after random changes of the signs of whole clusters."""
-        rng = generator(seed, "signs of clusters")
+        rng = generator(seed, "signs of clusters of forecasts")
         sums = self.sums[:, self.kept]
         sums = sums / np.sqrt((sums**2).sum(axis=0))
         step = max(1, (1 << 22) // len(sums))
