@@ -52,6 +52,8 @@ def test_what_is_impossible_has_a_small_p_value():
     data = cal.Binary([1] * 99 + [0], [1.0] * 100)
     assert cal.calibration_test(data).p_value == 0
     assert cal.calibration_test(data, method=cal.inference.Cox()).p_value == 0
+    none = cal.Binary([0] * 99 + [1], [0.0] * 100)
+    assert cal.calibration_test(none).p_value == 0
 
 
 def test_positive_unlabeled_data_have_their_score_test():

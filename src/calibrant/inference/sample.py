@@ -454,7 +454,8 @@ class EventRate:
 
 def _by_factor(rate: float, mean: float, *, turned: bool) -> Columns:
     """Predictions of this mean times what makes them right on average, or those of the other outcome."""
-    part = (1 - rate) / (1 - mean) if turned else rate / mean if mean > 0 else 1.0
+    found, wanted = (1 - mean, 1 - rate) if turned else (mean, rate)
+    part = wanted / found if found > 0 else 1.0
     return lambda p: np.clip(1 - part * (1 - p) if turned else part * p, 0.0, 1.0)
 
 
