@@ -146,15 +146,12 @@ def _rows(names: list[str], parts: list[Any], p_values: Floats, still: NDArray[n
     return found
 
 
-def event_row(
-    name: str, part: Any, n: float, p_value: float, *, with_interval: bool, ratio: Value | None = None
-) -> GroupRow:
-    """A group of rows with events; `ratio` is observed : expected where it is known already."""
+def event_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
+    """A group of rows with events."""
     cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
     rate, mean = (float(column.sum()) / cells.total for column in (cells.observed, cells.predicted))
     flagged = p_value < ALPHA
-    if ratio is None:
-        ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
+    ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
     slope = value_with_interval(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
     return GroupRow(
         name=name,

@@ -23,7 +23,6 @@ from calibrant.inference.multiclass_tests import VectorTest, by_class
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.reliability import reliability_curve
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.pu.binned_inference import reliability
 from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
 from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
@@ -63,14 +62,10 @@ def classes_section(data: Multiclass) -> Classes:
     tested = np.nan_to_num(adjusted, nan=1.0)
     order = np.lexsort((-size, np.where(tested < ALPHA, 0.0, tested)))  # p-values of flagged classes are often alike
     names = group_texts(data.classes)
-    ratios = _ratios(probability, data.y_true) if plain else None
     rows = [
-        _row(
-            data, int(k), names[k], total[k], float(adjusted[k]), None if ratios is None else ratios[k],
-            with_interval=place < WITH_INTERVAL,
-        )
+        _row(data, int(k), names[k], total[k], float(adjusted[k]), with_interval=place < WITH_INTERVAL)
         for place, k in enumerate(order)
-    ]  # fmt: skip
+    ]
     ranges = tuple(zip(EDGES[:-1].tolist(), EDGES[1:].tolist(), strict=True))
     sums = tuple(tuple(tuple(cell) for cell in cells[k].tolist()) for k in order)
     return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN, draws)
@@ -109,34 +104,11 @@ def _cells(probability: Floats, codes: Codes, weight: Floats) -> Floats:
     return found
 
 
-def _ratios(probability: Floats, codes: Codes) -> list[Value]:
-    """Observed over expected rows of each class with the interval of `calibrant.inference.MidP`, column by column."""
-    n = len(codes)
-    rate = np.bincount(codes, minlength=probability.shape[1]) / n
-    mean = probability.mean(axis=0)
-    factor = np.divide(rate, mean, out=np.zeros_like(rate), where=mean > 0)
-    fitted = probability * factor
-    squares = (fitted**2).sum(axis=0)
-    own = fitted[np.arange(n), codes]
-    squares += np.bincount(codes, (1 - own) ** 2 - own**2, probability.shape[1])
-    clipped = np.clip(fitted, 0.0, 1.0)
-    by_model = (clipped * (1 - clipped)).sum(axis=0)
-    variance = np.maximum(squares * n / max(n - 1, 1), by_model) / n**2
-    inside = (rate > 0) & (rate < 1)
-    size = np.where(inside, rate * (1 - rate) / np.where(variance > 0, variance, 1.0), float(n))
-    low, high = mid_p_interval(rate * size, size, 0.95)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = [(column / mean).tolist() for column in (rate, low, high)]
-    return [Value(*row) if np.isfinite(row[0]) else Value(row[0]) for row in zip(*columns, strict=True)]
-
-
-def _row(
-    data: Multiclass, k: int, name: str, total: Floats, p_value: float, ratio: Value | None, *, with_interval: bool
-) -> GroupRow:
+def _row(data: Multiclass, k: int, name: str, total: Floats, p_value: float, *, with_interval: bool) -> GroupRow:
     n, observed, expected, _ = total.tolist()
     task = Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=data.group)
     part = BinTable.of(task, Distinct()).filled() if task.group is None else task
-    row = event_row(name, part, n, p_value, with_interval=with_interval, ratio=ratio)
+    row = event_row(name, part, n, p_value, with_interval=with_interval)
     return replace(row, observed=observed, expected=expected)
 
 
