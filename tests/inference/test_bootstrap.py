@@ -135,7 +135,7 @@ def test_a_resample_without_events_is_said_to_be_the_reason():
     words = r"There is an estimate, but resample \d+ .*\(auc needs both outcomes.*rare rows.*too few for an interval"
     for data in (cal.Binary(y, p), cal.Binary(y, p, group=np.arange(200))):
         with pytest.raises(cal.InvalidPredictions, match=words):
-            cal.interval(cal.auc, data)
+            cal.interval(cal.auc, data, method="bootstrap")
     with pytest.raises(cal.InvalidPredictions, match=words):
         cal.compare(cal.auc, cal.Binary(y, p), cal.Binary(y, (p + y) / 3))
 

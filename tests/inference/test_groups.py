@@ -272,14 +272,22 @@ def test_the_classes_of_clustered_rows_are_tested_by_the_predicted_one():
     assert found.worst.method.split(", ")[1] == "clustered score test of the predicted class"
 
 
-def test_other_tests_and_forecasts_need_independent_rows():
+def test_other_tests_need_independent_rows():
     data, by = patients(np.random.default_rng(0))
-    for method in (cal.inference.MultiScale(), cal.inference.Cox()):
-        with pytest.raises(cal.InvalidPredictions, match="use ClusteredScore"):
+    for method in (cal.inference.HosmerLemeshow(), cal.inference.Cox()):
+        with pytest.raises(cal.InvalidPredictions, match="use MultiScale"):
             cal.by_group(cal.ece, data, by=by, test=method)
     forecast = cal.Gaussian(np.zeros(40), np.zeros(40), np.ones(40), group=np.arange(40) // 2)
-    with pytest.raises(cal.InvalidPredictions, match="one row per group"):
-        cal.by_group(cal.crps, forecast, by=np.arange(40) % 2)
+    with pytest.raises(cal.InvalidPredictions, match="use ForecastTest"):
+        cal.by_group(cal.crps, forecast, by=np.arange(40) % 2, test=cal.inference.PitUniformity())
+
+
+def test_forecasts_of_clustered_rows_are_tested():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=800) * np.repeat([1, 2], 400)
+    data = cal.Gaussian(y, np.zeros(800), np.ones(800), group=np.arange(800) // 4)
+    found = cal.by_group(cal.crps, data, by=np.arange(800) // 400, intervals=0)
+    assert found.tests[1].p_value < 0.01 < 0.05 < found.tests[0].p_value
 
 
 def test_the_direction_is_said_where_it_is_clear():

@@ -222,13 +222,16 @@ def test_defaults_follow_the_target():
     assert "LargestGapBound" in cal.interval(cal.mce, data).interval.method
     for estimator in (cal.ks_error, cal.smooth_ece, cal.kernel_error):
         assert "NormBand" in cal.interval(estimator, data).interval.method
-    assert "Bootstrap" in cal.interval(cal.brier, data, level=0.9).interval.method
+    assert "EventLosses" in cal.interval(cal.brier, data, level=0.9).interval.method
+    assert "PlacementScore" in cal.interval(cal.auc, data).interval.method
+    assert "MidP" in cal.interval(cal.accuracy, data).interval.method
     squared = cal.interval(partial(cal.variational_error, norm="squared"), data).interval
     root = cal.inference.Inversion().interval(data, norm=2)
     assert (squared.low, squared.high) == (root.low**2, root.high**2)
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(300) // 3)
     assert "Inversion" in cal.interval(cal.ece, grouped).interval.method
-    assert "Clustered" in cal.interval(cal.brier, grouped).interval.method
+    assert "EventLosses" in cal.interval(cal.brier, grouped).interval.method
+    assert "Clustered" in cal.interval(cal.refinement, grouped).interval.method
     positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
     assert "PUInversion" in cal.interval(cal.ece, positives).interval.method
 
@@ -236,7 +239,7 @@ def test_defaults_follow_the_target():
 def test_every_method_serves_something_that_is_known():
     named = [getattr(room, name) for room in (inference, cal.pu) for name in room.__all__]
     methods = [one for one in named if isinstance(one, type) and hasattr(one, "serves")]
-    assert len(methods) == 18
+    assert len(methods) == 20
     assert {one.serves for one in methods} == set(BY_METHOD)
     assert all(isinstance(one(), Method) for one in methods)
 
@@ -261,9 +264,11 @@ def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():
     for estimator in (cal.kernel_error, cal.refinement, cal.overconfidence, partial(cal.classwise, cal.brier)):
         with pytest.raises(cal.InvalidPredictions, match="known to cover"):
             cal.interval(estimator, data)
-    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.variational_error(d.top_label())):
+    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.variational_error(d.one_vs_rest()[0])):
         with pytest.raises(cal.InvalidPredictions, match="one score"):
             cal.interval(estimator, data)
+    inside = cal.interval(lambda d: cal.variational_error(d.top_label()), data)
+    assert inside.interval == cal.interval(cal.variational_error, data.top_label()).interval
     assert cal.interval(cal.refinement, data, method=cal.Bootstrap(3)).interval.target == Target("refinement")
 
 

@@ -140,10 +140,11 @@ def test_quantile_rows_ask_whether_outcomes_lie_below_each_quantile():
     np.testing.assert_array_equal(table.observed, [1, 1])
 
 
-def test_sample_rows_use_the_unbiased_variance_of_a_new_draw():
+def test_sample_rows_use_mean_and_variance_of_outcome_and_draws_together():
     pairs = cal.Samples([2.0], [[0.0, 2.0]]).rows()
-    assert pairs.predicted[0] == pytest.approx(2.0 * 1.5)
-    assert pairs.observed[0] == 1.0
+    together = np.array([2.0, 0.0, 2.0])
+    assert pairs.predicted[0] == pytest.approx(((together - together.mean()) ** 2).mean())
+    assert pairs.observed[0] == pytest.approx((2.0 - together.mean()) ** 2)
 
 
 def test_pairs_without_a_task_make_a_table_too():

@@ -178,7 +178,7 @@ class ProfileLikelihood:
     >>> import calibrant as cal
     >>> separated = cal.interval(cal.calibration_slope, cal.Binary([0, 0, 0, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8]))
     >>> separated.interval.side, round(separated.interval.low, 2), separated.interval.high
-    ('lower', 0.8, inf)
+    ('lower', -0.58, inf)
     """
 
     serves: ClassVar[str] = "validation"

@@ -11,9 +11,9 @@ SENTENCES = {
     "classes by pattern": "Over-confident",
     "classes by name": "Over-confident",
     "spread": "Predicted spread is too narrow",
-    "quantiles": "too often",
-    "quantiles by pattern": "too often",
-    "members": "too often",
+    "quantiles": "Predicted intervals are too narrow",
+    "quantiles by pattern": "Predicted intervals are too narrow",
+    "members": "Predicted spread is too narrow",
     "unlabeled": "positive",
     "single sample": "positive",
 }
