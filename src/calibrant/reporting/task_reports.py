@@ -69,7 +69,6 @@ from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilit
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
-from calibrant.reporting.sections.audit import audit_section
 from calibrant.reporting.sections.groups import group_section
 from calibrant.reporting.sections.over_time import over_time_section, since
 from calibrant.reporting.sections.recalibration import (
@@ -169,6 +168,8 @@ class TaskReport(ABC, Generic[Evidence]):
         """The audit by features, if it was asked for."""
         if self.options.audit is None:
             return None
+        from calibrant.reporting.sections.audit import audit_section
+
         return self.made.attempt("Where, for whom", partial(audit_section, self.data, self.options))
 
 
