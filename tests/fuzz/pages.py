@@ -204,12 +204,13 @@ def unexplained(page: Page) -> Iterator[str]:
         value, ideal = one["value"], one["ideal"]
         if value["low"] is None or one["name"].startswith("Largest share"):
             continue
-        if not value["low"] <= ideal <= value["high"] and quiet and SEVERAL not in page.said:
+        high = math.inf if value["high"] is None else value["high"]
+        if not value["low"] <= ideal <= high and quiet and SEVERAL not in page.said:
             yield f"not significant, but {one['name']} is {value} and should be {ideal}"
         shown = next(row for row in page.tables["In numbers"].rows if row[0] == one["name"])
         ends = interval_of(shown[2]) if len(shown) > 2 else None
         scale = 100 if one["unit"] in ("points", "percent") else 1
-        excluded = not value["low"] <= ideal <= value["high"]
+        excluded = not value["low"] <= ideal <= high
         if ends and excluded and ends[0] <= scale * ideal <= ends[1]:
             yield f"{one['name']} excludes {ideal}, but is printed as {shown}"
     for table in page.tables.values():

@@ -1,6 +1,5 @@
 from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
-from .calibration_tests import MultiScale as MultiScale
 from .calibration_tests import calibration_test as calibration_test
 from .changes_over_time import Change as Change
 from .changes_over_time import OverTime as OverTime
@@ -62,6 +61,7 @@ from .multiclass_tests import ByClass as ByClass
 from .multiclass_tests import ClassRow as ClassRow
 from .multiclass_tests import VectorTest as VectorTest
 from .multiclass_tests import by_class as by_class
+from .multiscale import MultiScale as MultiScale
 from .norm_bounds import ChiSquareMixture as ChiSquareMixture
 from .norm_bounds import LargestGapBound as LargestGapBound
 from .norm_bounds import NormBand as NormBand

@@ -13,20 +13,13 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.inference.calibration_tests import (
-    MultiScale,
-    Places,
-    TestMethod,
-    calibration_test,
-    statistics,
-    weights,
-    with_drawn,
-)
+from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecast_intervals import CoverageByGroup
 from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
+from calibrant.inference.multiscale import MultiScale, Places, statistics, weights, with_drawn
 from calibrant.inference.sample import Sample, cluster_labels
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import PooledCells

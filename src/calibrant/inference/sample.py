@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
-from calibrant.estimators.regression_common import normal_scores
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
@@ -119,6 +118,8 @@ class ForecastClusters:
 def forecast_clusters(data: Forecast, rows: int) -> ForecastClusters | None:
     """The clusters of `rows` forecasts and how alike their errors are; None if rows are independent."""
     labels = row_clusters(data, rows)
+    from calibrant.estimators.regression_common import normal_scores
+
     return None if labels is None else ForecastClusters.of(labels, data.flat_weight, normal_scores(data))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +27,13 @@ from calibrant.inference.sample import (
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import too_few_clusters
 from calibrant.numerics.logistic.binary import LogisticLine, affine
-from calibrant.numerics.logistic.multinomial import MultinomialLines
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval, Side, plain_fields, printable, text_table
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
+
+if TYPE_CHECKING:
+    from calibrant.numerics.logistic.multinomial import MultinomialLines
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,6 +438,8 @@ class _Framework:
         number = np.zeros(len(labels), dtype=np.intp)
         number[kept] = np.arange(1, len(kept) + 1)
         w = weight[usable]
+        from calibrant.numerics.logistic.multinomial import MultinomialLines
+
         lines = MultinomialLines(x, number[task.y_true[usable]], w * (w.sum() / (w @ w)))
         cluster = None
         if task.group is not None:

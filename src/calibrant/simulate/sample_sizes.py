@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import fail
-from calibrant.inference.calibration_tests import MultiScale, calibration_test
+from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.isotonic_bands import of_one_score
+from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator

@@ -14,7 +14,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import ece
-from calibrant.inference.calibration_tests import MultiScale
+from calibrant.inference.multiscale import MultiScale
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine, logistic_fit
 from calibrant.numerics.special import log_complement, log_probability

@@ -150,7 +150,7 @@ class _Ends:
     @cached_property
     def _held(self) -> bool:
         """Whether the test rejects too; it need not be asked where the evidence is overwhelming."""
-        from calibrant.inference.calibration_tests import MultiScale
+        from calibrant.inference.multiscale import MultiScale
 
         if self.alpha < 1 - HELD_UP_TO or self.limits.dual.overwhelming:
             return True

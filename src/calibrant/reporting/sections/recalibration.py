@@ -31,7 +31,7 @@ from calibrant.recalibrate import model_averaging
 from calibrant.recalibrate.held_out_gains import FOLDS, HeldOut, Loss, held_out_rows, with_fit_error
 from calibrant.recalibrate.inputs import Scores
 from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
-from calibrant.reporting.evidence import Part, headline_error
+from calibrant.reporting.evidence import Part, headline_error, of_error
 from calibrant.reporting.sections.groups import DRAWS
 from calibrant.reporting.sections.over_time import Since
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
@@ -503,13 +503,18 @@ def _kurtosis(data: Forecast) -> float:
 
 
 def _remaining_spread(after: list[Forecast]) -> Value:
-    """The error after a map, over all folds."""
+    """The error after a map, over all folds; an estimate above its interval, which counts noise, is moved to its end.
+
+    Far below it, few rows have tiny spreads, which no binned error sees: then there is no interval.
+    """
     whole = _joined(after)
     estimator = quantile_error if isinstance(whole, Quantiles) else ence
+    plain = Value(float(estimator(whole)))
     try:
-        return Value.of(interval(estimator, whole), 0.0)
+        found = of_error(interval(estimator, whole))
     except (InvalidPredictions, ValueError):
-        return Value(float(estimator(whole)))
+        return plain
+    return plain if found is None or found.value > plain.value else found
 
 
 def _joined(after: list[Any]) -> Any:
