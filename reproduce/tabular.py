@@ -184,15 +184,19 @@ def page(rows: list[Row]) -> list[str]:
         )  # cases, maps, norms
         large = found[:, :, 0].max(axis=1) > LEAST_ERROR
         found = np.maximum(found[large], 0)
-        share = 100 * found / found.max(axis=1, keepdims=True)
+        most = found.max(axis=1, keepdims=True)
+        share = 100 * np.divide(
+            found, most, out=np.full_like(found, np.nan), where=most > 0
+        )  # none where no map finds any
         lines += [f"## {task}: {large.sum()} of {len(cases)} cases, {len({one[0] for one in cases})} data sets", ""]
         lines += ["| map | " + " | ".join(NORMS) + " | CPU s a case |", "|---" * (len(NORMS) + 2) + "|"]
         for m, name in enumerate(names):
             cpu = np.mean([float(value[*one, name]["cpu"]) for one in cases])
-            lines.append(f"| {name} | {' | '.join(f'{s:.1f}' for s in share[:, m].mean(axis=0))} | {cpu:.3f} |")
+            lines.append(f"| {name} | {' | '.join(f'{s:.1f}' for s in np.nanmean(share[:, m], axis=0))} | {cpu:.3f} |")
         if "warm_started_catboost" in names:
             lead = share[:, names.index("default")] - share[:, names.index("warm_started_catboost")]
-            words = (f"{a:+.1f} ± {b:.1f}" for a, b in zip(lead.mean(0), lead.std(0) / np.sqrt(len(lead)), strict=True))
+            error = np.nanstd(lead, axis=0) / np.sqrt(np.isfinite(lead).sum(axis=0))
+            words = (f"{a:+.1f} ± {b:.1f}" for a, b in zip(np.nanmean(lead, axis=0), error, strict=True))
             lines += ["", f"Default less warm-started CatBoost, in points: {', '.join(words)}.", ""]
             order = np.argsort(lead[:, 0])[:5]
             kept = [one for one, used in zip(cases, large, strict=True) if used]
