@@ -55,6 +55,18 @@ class Table:
         return found[0] if found else None
 
 
+def with_infinite_ends(node: Any) -> Any:
+    """JSON has no infinity: a value or upper end that is missing beside a lower end is infinite."""
+    if isinstance(node, list):
+        return [with_infinite_ends(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    found = {name: with_infinite_ends(one) for name, one in node.items()}
+    if found.get("low") is not None:
+        found |= {name: math.inf for name in ("value", "high") if name in found and found[name] is None}
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """A report as readers meet it."""
@@ -63,7 +75,7 @@ class Page:
 
     @cached_property
     def raw(self) -> dict[str, Any]:
-        return json.loads(self.report.to_json())
+        return with_infinite_ends(json.loads(self.report.to_json()))
 
     @cached_property
     def markdown(self) -> str:
@@ -204,13 +216,12 @@ def unexplained(page: Page) -> Iterator[str]:
         value, ideal = one["value"], one["ideal"]
         if value["low"] is None or one["name"].startswith("Largest share"):
             continue
-        high = math.inf if value["high"] is None else value["high"]
-        if not value["low"] <= ideal <= high and quiet and SEVERAL not in page.said:
+        if not value["low"] <= ideal <= value["high"] and quiet and SEVERAL not in page.said:
             yield f"not significant, but {one['name']} is {value} and should be {ideal}"
         shown = next(row for row in page.tables["In numbers"].rows if row[0] == one["name"])
         ends = interval_of(shown[2]) if len(shown) > 2 else None
         scale = 100 if one["unit"] in ("points", "percent") else 1
-        excluded = not value["low"] <= ideal <= high
+        excluded = not value["low"] <= ideal <= value["high"]
         if ends and excluded and ends[0] <= scale * ideal <= ends[1]:
             yield f"{one['name']} excludes {ideal}, but is printed as {shown}"
     for table in page.tables.values():

@@ -83,7 +83,7 @@ def strength(evidence: Shared) -> str:
     said, change = evidence_in_words(evidence.test), changed(evidence.over_time)
     flagged = flagged_groups(evidence.groups)
     if evidence.test.rejects or (change is None and not flagged):
-        return f"{said} {_looks(evidence)}".strip()
+        return f"{said} {looks_in_words(evidence)}".strip()
     if change is not None:
         p = p_words(change.p_value, CHANGE_DRAWS)
         found = f"{_strength(change.p_value)} evidence of a change: {p}, adjusted for the search over all times."
@@ -93,7 +93,7 @@ def strength(evidence: Shared) -> str:
     return f"{found} Over all {count(evidence.n)} {plural(evidence.words.row)}: {said[0].lower()}{said[1:]}"
 
 
-def _looks(evidence: Shared) -> str:
+def looks_in_words(evidence: Shared) -> str:
     """Large numbers that exclude their ideal where nothing is significant."""
     names = [one.name for one in evidence.looks]
     if not names or evidence.test is None:

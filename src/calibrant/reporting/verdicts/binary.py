@@ -84,8 +84,8 @@ def _decisions(e: Probabilities) -> Row | None:
 
 
 def one_score(e: Probabilities) -> Row | None:
-    """All scores are equal (B3)."""
-    if e.only_score is None or e.only_score in (0.0, 1.0):
+    """All scores are equal (B3), and no group or time is wrong while the total is right."""
+    if e.only_score is None or e.only_score in (0.0, 1.0) or (not e.rejects and only_groups_or_times(e) is not None):
         return None
     found = rates(e.observed or Value(e.base_rate))
     sentence = (

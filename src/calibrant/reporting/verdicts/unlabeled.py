@@ -128,7 +128,7 @@ def _how_sure(e: Unlabeled) -> str:
             f"The share of positives is estimated, from the given label frequency of {score(e.frequency)}; these data "
             "cannot confirm that frequency, only bound it."
         )
-    return answers.sureness(e, told, source)
+    return answers.sureness(e, f"{told} {answers.looks_in_words(e)}".strip(), source)
 
 
 def given_in_words(e: Unlabeled) -> str:
