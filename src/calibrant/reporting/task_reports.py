@@ -88,7 +88,6 @@ from calibrant.reporting.verdicts.severity import Evidence, changed, judged_toge
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
 from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
-from calibrant.simulate.sample_sizes import rows_to_rule_out
 from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
@@ -314,6 +313,8 @@ class BinaryReport(TaskReport[Probabilities]):
         """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
         made, wanted = known.recalibration, limit(known.rarer, known.tolerance)
         if not significant(known) and not small(known) and wanted > 0:
+            from calibrant.simulate.sample_sizes import rows_to_rule_out
+
             return replace(known, needed=self.made.attempt("", lambda: rows_to_rule_out(wanted, self.part.sample)))
         if made is None:
             return known
