@@ -10,11 +10,11 @@ from typer import Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import leave_with, stage
-from calibrant.cli.options import TASK, Files, Json, MaxMissing, option, takes
+from calibrant.cli.options import JUDGED, TASK, Files, Json, MaxMissing, option, takes
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def measure(
     files: Files,
     columns: Columns,
@@ -68,7 +68,7 @@ def measure(
 
 
 @app.command(name="test")
-@takes(*TASK)
+@takes(*TASK, *JUDGED)
 def check(
     files: Files,
     columns: Columns,
