@@ -238,7 +238,7 @@ class Columns:
         judged = bool(self.judge)
         words = "--label-weight goes with --judge, the column of the judge's scores."
         refuse(self.label_weight is not None and not judged, words)
-        words = "--judge is for answers with a confidence, --truth and --prob: not for several classes or forecasts."
+        words = "--judge is for answers with a confidence, --truth and --prob: not for multiclass data or forecasts."
         refuse(judged and (not_binary or labelled), words)
         words = "Judged answers have no row weights: --label-weight says how rows were chosen to be labelled."
         refuse(judged and self.weight is not None, words)

@@ -68,7 +68,7 @@ def test_judged_answers(invoke, tmp_path):
         ("--truth human --prob p --label-weight w", "--label-weight goes with --judge"),
         ("--truth human --prob p --judge s1 --weight w", "--label-weight says how"),
         ("--truth human --prob p --judge s1 --drop-missing", "leave it out"),
-        ("--truth human --mean p --std w --judge s1", "not for several classes"),
+        ("--truth human --mean p --std w --judge s1", "not for multiclass data"),
     ],
 )
 def test_options_that_do_not_go_with_a_judge(invoke, tmp_path, options, words):
