@@ -1,4 +1,4 @@
-"""One pipeline from data to a report, and the four tasks that it serves.
+"""One pipeline from data to a report, and the tasks that it serves.
 
 `built` collects the evidence of a task, makes its sections, judges all tests together, looks up the verdict in the
 task's truth table, and puts numbers, findings and notes beside it. A task (binary, multiclass, forecasts,
@@ -40,6 +40,7 @@ from calibrant.reporting.contents import (
     Contents,
     Facts,
     Groups,
+    Labels,
     Number,
     Omitted,
     Options,
@@ -89,13 +90,13 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
-READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
+READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Labels, Audited, Recalibration, BinCounts)
 
 
 class TaskReport(ABC, Generic[Evidence]):
     """What one task registers; `row` and `event` are what these are called, unless the user says."""
 
-    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled"]]
+    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]]
     row: ClassVar[str] = "row"
     event: ClassVar[str] = "event"
     table: ClassVar[TruthTable[Any]]
