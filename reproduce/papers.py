@@ -69,6 +69,7 @@ PAPERS = {
 }
 STUDIES = (
     "audit",
+    "auto_candidates",
     "averaged",
     "bands_and_scores",
     "choose",
