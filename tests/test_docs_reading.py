@@ -64,5 +64,5 @@ def test_each_journey_begins_within_two_links_and_shows_its_call_on_the_first_sc
     second = {target for near in first if near.suffix == ".md" and near.exists() for target in links(near).values()}
     assert page in first | second
     screen = "\n".join(page.read_text(encoding="utf8").split("\n")[:FIRST_SCREEN])
-    code = "".join(re.findall(r"^```(?:python|console)\n(.*?)(?:^```|\Z)", screen, flags=re.M | re.S))
+    code = "".join(re.findall(r"^```\w*\n(.*?)(?:^```|\Z)", screen, flags=re.M | re.S))
     assert re.search(r"\b(?:cal\.\w+|calibrant \w+|RecalibratedClassifier)", code), f"{page.name} has no call"
