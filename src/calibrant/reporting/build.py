@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
@@ -100,8 +101,17 @@ def report(
         source=source,
         audit=audit,
         seed=seed,
+        rows="data" if y_prob is None else _as_given(data, y_prob),
     )
     return _built(given, options)
+
+
+def _as_given(y_true: Any, y_prob: Any) -> str:
+    """Two arrays as their user may have them: p, y, or columns of a frame by their names."""
+    names = [getattr(one, "name", None) for one in (y_prob, y_true)]
+    if not all(isinstance(name, str) and name and ", " not in name for name in names):
+        return "p, y"
+    return ", ".join(f"df[{json.dumps(name, ensure_ascii=False)}]" for name in names)
 
 
 def _built(data: Any, options: Options) -> Report:

@@ -250,6 +250,9 @@ class Recalibration:
     loss_before: float
     maps: tuple[MapRow, ...]
     after: Curve | None = None
+    fitted: str = ""
+    """The class of the map that readers are told to fit, and the condition of the rows it is fitted to, in SQL."""
+    since: str = ""
     command: str = ""
     code: str = ""
     recent: MapRow | None = None
@@ -439,6 +442,8 @@ class Options:
     source: str | None = None
     audit: Any = None
     seed: int = 0
+    rows: str = "data"
+    """What the user would fit a map to, in Python."""
 
 
 @dataclass

@@ -70,12 +70,11 @@ from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
 from calibrant.reporting.sections.groups import group_section
-from calibrant.reporting.sections.over_time import over_time_section, since
+from calibrant.reporting.sections.over_time import Since, over_time_section, since
 from calibrant.reporting.sections.recalibration import (
-    binary_code,
     class_recalibration,
-    commands,
     forecast_recalibration,
+    python_code,
     recalibrated,
 )
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
@@ -307,7 +306,7 @@ class BinaryReport(TaskReport[Probabilities]):
 
     def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
         require_forwards(known)
-        return recalibrated(self.part)
+        return recalibrated(self.part, self.options.rows)
 
     def completed(self, known: Probabilities) -> Probabilities:
         """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
@@ -412,9 +411,19 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     return replace(
         made,
         recent=replace(best, name=name_of_map(best.name)),
-        command=commands(best.name, "--prob p", since=start),
-        code=binary_code(best.name, since=start),
+        fitted=best.name,
+        since=start.condition,
+        code=_recent_code(best.name, options.rows, start, tables=isinstance(values, Mapping), first=change.first),
     )
+
+
+def _recent_code(name: str, rows: str, start: Since, *, tables: bool, first: int) -> str:
+    """The map fitted to the rows since a time, in Python; with a table per period, to those from the `first` on."""
+    if tables:
+        text = python_code(name, "p_new", rows=f"merge(list(time.values())[{first}:])")
+        return f"from calibrant.table import merge\n{text}"
+    some = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
+    return python_code(name, "p_new", rows=some, before=f"recent = {start.code}")
 
 
 def _about_error(known: Probabilities) -> str:

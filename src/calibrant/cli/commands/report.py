@@ -40,7 +40,7 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
-    from calibrant.cli.reports import by_and_time, write_model_reports
+    from calibrant.cli.reports import by_and_time, with_own_commands, write_model_reports
     from calibrant.reporting import report as build
     from calibrant.reporting.contents import told_to
 
@@ -54,7 +54,8 @@ def report(
     }  # fmt: skip
     name = title or title_of(files)
     if loaded.model is not None:
-        write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json)
+        own: dict[str, Any] = {"files": files, "columns": replace(columns, model=model)}
+        write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json, **own)
         return
     if audit:
         from calibrant.cli.files import load_features
@@ -63,6 +64,7 @@ def report(
         shared["audit"] = load_features(files, columns, audit, seed=seed).features
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, time=times, model=model, title=name, **shared)
+    found = with_own_commands(found, files, columns)
     if output is not None:
         with stage("Writing"), writing(output, force=force):
             found.save(output)
@@ -82,7 +84,7 @@ def serve(
     seed: Seed = 0,
 ) -> None:
     """Open the report in the browser, served on this machine only."""
-    from calibrant.cli.reports import by_and_time, serve_page
+    from calibrant.cli.reports import by_and_time, serve_page, with_own_commands
     from calibrant.reporting import report as build
     from calibrant.reporting.contents import told_to
 
@@ -90,7 +92,7 @@ def serve(
     groups, _ = by_and_time(loaded.by, columns.by, None)
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, title=title_of(files), seed=seed)
-    serve_page(found.to_html(), port)
+    serve_page(with_own_commands(found, files, columns).to_html(), port)
 
 
 @app.command()
