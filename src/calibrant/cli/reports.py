@@ -94,7 +94,7 @@ _MAP = "map.json"
 #: Columns that `apply` and Python can name, unlike SQL and patterns.
 _COLUMN = re.compile(r"[^\W\d][\w ]*")
 #: Of more columns, Python's text would not be read.
-#: Test: tests/cli/test_reports.py::test_up_to_twelve_columns_are_named_in_python.
+#: Test: tests/cli/test_reports_snippets.py::test_up_to_twelve_columns_are_named_in_python.
 _NAMED = 12
 
 

@@ -43,6 +43,7 @@ from calibrant.reporting.contents import (
     Contents,
     Facts,
     Groups,
+    NetBenefit,
     Number,
     Omitted,
     Options,
@@ -69,7 +70,7 @@ from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilit
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
-from calibrant.reporting.sections.groups import group_section
+from calibrant.reporting.sections.groups import confirmed_section, group_section
 from calibrant.reporting.sections.over_time import Since, over_time_section, since
 from calibrant.reporting.sections.recalibration import (
     class_recalibration,
@@ -77,7 +78,7 @@ from calibrant.reporting.sections.recalibration import (
     python_code,
     recalibrated,
 )
-from calibrant.reporting.sections.reliability import bin_counts, reliability_section
+from calibrant.reporting.sections.reliability import bin_counts, net_benefit_section, reliability_section
 from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
@@ -91,7 +92,7 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
-READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
+READING_ORDER = (Reliability, NetBenefit, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
 
 
 class TaskReport(ABC, Generic[Evidence]):
@@ -152,7 +153,11 @@ class TaskReport(ABC, Generic[Evidence]):
         return self.made.attempt("Over time", lambda: over_time_section(data, values, column=column or "time"))
 
     def group_sections(self, *, after: Any = None) -> tuple[Groups, ...]:
-        """One section per column; columns that cannot be grouped say why."""
+        """One section per column, or one of confirmed groups; columns that cannot be grouped say why."""
+        if self.options.confirm:
+            some = [grouping for _, grouping in self.options.by]
+            alone = self.made.attempt("Groups", lambda: confirmed_section(self.data, some))
+            return () if alone is None else (alone,)
         found = [
             self.made.attempt(
                 f"Groups by {column}" if column else "Groups",
@@ -301,8 +306,13 @@ class BinaryReport(TaskReport[Probabilities]):
         after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
         groups = self.group_sections(after=after)
         bins = made.attempt("ECE and the number of bins", lambda: bin_counts(part))
+        at, worth = self.options.threshold, None
+        if at is not None and not self.confidence:
+            worth = made.attempt("Net benefit", lambda: net_benefit_section(part, at))
+        known = with_diagram(known, diagram, bins)
         maps = None if remade is None else with_readers_names(remade[0])
-        return replace(with_diagram(known, diagram, bins), over_time=time, groups=groups, recalibration=maps)
+        figures = (*known.figures, worth)
+        return replace(known, over_time=time, groups=groups, recalibration=maps, figures=figures)
 
     def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
         require_forwards(known)

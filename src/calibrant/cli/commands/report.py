@@ -20,6 +20,13 @@ def report(
     files: Files,
     columns: Columns,
     *,
+    depth: Annotated[int, option("--depth", "NUMBER", "Also test crosses of up to so many --by columns.")] = 2,
+    ranges: Annotated[
+        int | None, option("--ranges", "NUMBER", "Divide --by columns of numbers into so many ranges of equal size.")
+    ] = None,
+    confirm: Annotated[
+        bool, Option("--confirm", help="Find groups on one half of the rows, and test them on the other.")
+    ] = False,
     time: Annotated[str | None, option("--time", "COLUMN", "Time of each row: column or SQL.")] = None,
     threshold: Annotated[float | None, option("--threshold", "SCORE", "Score at which decisions are made.")] = None,
     tolerance: Annotated[
@@ -50,7 +57,7 @@ def report(
     groups, times = by_and_time(loaded.by, by, time)
     shared: dict[str, Any] = {
         "threshold": threshold, "tolerance": tolerance, "event": event, "row": row, "source": title_of(files),
-        "seed": seed,
+        "seed": seed, "depth": depth, "quantiles": ranges, "confirm": confirm,
     }  # fmt: skip
     name = title or title_of(files)
     if loaded.model is not None:
