@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -133,3 +134,24 @@ def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: An
     several = ("prob", "quantiles", "members", "by", "judge")
     given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
     return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)
+
+
+def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
+    """The options that give these columns, as one would type them in a shell.
+
+    Examples
+    --------
+    >>> in_words(Columns("paid back", ("score",), where="day > 3", percent=True))
+    "--truth 'paid back' --prob score --where 'day > 3' --percent"
+    """
+    reading = {"hive": columns.reading.hive, "decimal_comma": columns.reading.decimal == ","}
+    said = []
+    for name in (name for name in SHARED if name in names):
+        value, flag = reading.get(name, getattr(columns, name, None)), f"--{name.replace('_', '-')}"
+        if isinstance(value, tuple):
+            said += [f"{flag} {shlex.quote(one)}" for one in value]
+        elif value is True:
+            said.append(flag)
+        elif value is not None and value is not False:
+            said.append(f"{flag} {shlex.quote(str(value))}")
+    return " ".join(said)

@@ -158,6 +158,21 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class NetBenefit:
+    """What acting on the predictions is worth at thresholds around the user's own, in true positives per row."""
+
+    at: float
+    thresholds: tuple[float, ...]
+    values: tuple[Value, ...]
+    treat_all: tuple[float, ...]
+
+    @property
+    def own(self) -> int:
+        """The place of the user's threshold."""
+        return min(range(len(self.thresholds)), key=lambda k: abs(self.thresholds[k] - self.at))
+
+
+@dataclass(frozen=True)
 class Period:
     """Observed and expected events in one period; `null` is the range of the ratio for a calibrated model."""
 
@@ -228,6 +243,8 @@ class Groups:
     omitted: str = ""
     """Which groups could not be tested and why."""
     note: str = ""
+    search: str = ""
+    """How many groups were searched, and that every number is of other rows, where groups were searched for."""
 
 
 @dataclass(frozen=True)
@@ -256,6 +273,9 @@ class Recalibration:
     recent: MapRow | None = None
     """The best map fitted and judged on rows since the change over time."""
     note: str = ""
+    fitted: str = ""
+    """The class of the map that readers are told to fit, and the condition of the rows it is fitted to, in SQL."""
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -383,7 +403,19 @@ class Labels:
     note: str = ""
 
 
-Section = Labels | Reliability | OverTime | Groups | Audited | Recalibration | BinCounts | Classes | Spread | Shares
+Section = (
+    Labels
+    | Reliability
+    | NetBenefit
+    | OverTime
+    | Groups
+    | Audited
+    | Recalibration
+    | BinCounts
+    | Classes
+    | Spread
+    | Shares
+)
 
 
 @dataclass(frozen=True)
@@ -456,11 +488,13 @@ _WHO = re.compile(r"^[\w.]+(?:\(.*?\))? (needs|cannot|does not)\b")
 class Options:
     """What the user asked for, checked.
 
-    `by` has the name of each column ("" if it has none) and the group of every row, or a table per group.
+    `by` has the name of each column ("" if it has none) and the group of every row, or a table per group; with
+    `confirm`, groups are found on one half of the rows and tested on the other.
     """
 
     title: str = "Calibration report"
     by: tuple[tuple[str, Any], ...] = ()
+    confirm: bool = False
     time: tuple[str, Any] | None = None
     threshold: float | None = None
     tolerance: float | None = None
@@ -470,6 +504,8 @@ class Options:
     source: str | None = None
     audit: Any = None
     seed: int = 0
+    rows: str = "data"
+    """What the user would fit a map to, in Python."""
 
 
 @dataclass

@@ -17,6 +17,7 @@ from calibrant.reporting.contents import (
     Groups,
     JudgeRow,
     Labels,
+    NetBenefit,
     Number,
     OverTime,
     Recalibration,
@@ -76,6 +77,7 @@ def tables(report: Report) -> list[Table]:
     spread = report.contents.kind == "regression"
     makers: dict[type, Callable[..., Table]] = {
         Reliability: partial(reliability_table, events=events),
+        NetBenefit: net_benefit_table,
         OverTime: partial(time_table, spread=spread),
         Groups: groups_table,
         Audited: audit_table,
@@ -187,7 +189,7 @@ def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
 def groups_table(section: Groups) -> Table:
     """All flagged groups, and the largest others."""
     shown, others = shown_groups(section)
-    note = f"{section.omitted} {section.note}".strip()
+    note = " ".join(part for part in (section.search, section.omitted, section.note) if part)
     if others:
         note = f"{count(len(others))} more {plural('group', len(others))}, not flagged. {note}".strip()
     heading = _title(plural(section.column, kind="group")) if section.column else "Groups"
@@ -278,6 +280,18 @@ def recalibration_table(section: Recalibration) -> Table:
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
     heading = f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})"
     return Table(heading, columns, rows, section.note)
+
+
+def net_benefit_table(section: NetBenefit) -> Table:
+    """The net benefit at the user's threshold and at every eighth beside it, per 100 rows."""
+    some = range(section.own % 8, len(section.thresholds), 8)
+    found = value_column([section.values[k] for k in some], scale=100)
+    rows = [
+        (score(section.thresholds[k]), *own, fixed(100 * section.treat_all[k], 1))
+        for k, own in zip(some, found, strict=True)
+    ]
+    columns = ("Threshold", "Net benefit", "95 % interval", "Of treating everyone")
+    return Table("Net benefit, true positives per 100 rows", columns, rows)
 
 
 def coverage_table(section: Spread) -> Table:

@@ -15,6 +15,7 @@ from calibrant.reporting.contents import (
     Contents,
     Groups,
     Labels,
+    NetBenefit,
     OverTime,
     Recalibration,
     Reliability,
@@ -42,6 +43,7 @@ from calibrant.reporting.drawing.table_cells import FEWEST, QUIET, Forest, strip
 from calibrant.reporting.drawing.task_figures import (
     coverage_figure,
     implied_figure,
+    net_benefit_figure,
     pit_figure,
     shares_figure,
     spread_figure,
@@ -121,8 +123,8 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     lead = (
         f"{of_spread if spread else _divided(contents.facts.event)} by {noun}; marker area shows rows. "
         f"Red: miscalibrated, allowing for {tested} {plural(noun, tested, kind='group')} and the other tests "
-        f"({flagged} of {len(section.rows)})."
-    )
+        f"({flagged} of {len(section.rows)}). {section.search}"
+    ).strip()
     name, title = plural(noun, kind="group").capitalize(), groups_title(section, contents.facts.event, spread=spread)
     body = joined([tag("figure", *parts), *after])
     yield Block("groups", name, title, lead, body, tag("div", table, class_="scroll"))
@@ -276,6 +278,16 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
         yield Block.of("coverage", "Distribution", pit, words, in_notebook=False)
 
 
+def net_benefit_block(section: NetBenefit, contents: Contents) -> Iterator[Block]:
+    """The decision curve around the user's threshold."""
+    lead = (
+        "True positives less false positives weighed by the odds of the threshold, per 100 rows, with 95 % intervals. "
+        "Dashed curve: treating everyone. Line at 0: treating no one. The predictions are of use where theirs is above "
+        "both."
+    )
+    yield Block.of("net-benefit", "Net benefit", net_benefit_figure(section), lead, in_notebook=False)
+
+
 def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     """The error against the assumed share, then the implied shares."""
     lead = "Calibration error (PU-ECE, percentage points) against the assumed share of positives, with 95 % intervals."
@@ -332,6 +344,7 @@ def _less_predicted(one: Bin) -> Value:
 
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Reliability: reliability_block,
+    NetBenefit: net_benefit_block,
     OverTime: over_time_block,
     Groups: groups_block,
     Audited: audit_block,
