@@ -1,7 +1,7 @@
 """Intervals, groups and comparisons of judged data: few gold labels, a judge's score of every row.
 
 All of them use rectified outcomes m + w (gold - m), m being the recalibrated judge: their mean at every score is that
-of gold whatever the judge. docs/labels.md has the measured coverage.
+of gold whatever the judge. docs/evidence/labels.md has the measured coverage.
 """
 
 from __future__ import annotations
