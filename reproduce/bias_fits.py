@@ -153,7 +153,7 @@ def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
         good = sim.fit_world(right, confidence).goodness(repeats=max(repeats // 10, 20))
         seen.append(good)
         lines.append(f"| {name} | {100 * good.real:.2f} | {100 * good.simulated:.2f} | {100 * good.simulated_sd:.2f} |")
-    from calibrant.plot.simulations import goodness_points
+    from calibrant.plot.validation import goodness_points
     from reproduce.bias_figures import canvas, save
 
     figure, axes = canvas(1)

@@ -10,15 +10,13 @@ from calibrant.cli.columns import Columns, separated
 from calibrant.cli.console import UsageError, refuse
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
-from calibrant.estimators.binned import ece
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
-from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.results.estimate import Estimate, printable

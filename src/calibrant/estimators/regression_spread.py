@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.predictions import BinnedColumns, Column, Columns
-from calibrant.estimators.binned import result, signed_root, with_norm
+from calibrant.estimators.binned import result, signed_root, swept, with_norm
 from calibrant.estimators.regression_common import (
     WIDE,
     ForecastData,
@@ -32,7 +32,6 @@ from calibrant.estimators.regression_common import (
     table_or_forecast,
     with_std,
 )
-from calibrant.estimators.sweep import swept
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate

@@ -298,7 +298,7 @@ def _error(data: Judged, target: Target, level: float) -> _Found:
         said = f"nothing: of {labelled} labelled rows or clusters no error is stated, so all are possible"
         ends, words, about = Ends(np.nan, 0.0, most), said, f"fewer than {FEWEST_CLUSTERS} labels"
     elif rarer_labels(data) < FEW_EVENTS:
-        from calibrant.estimators.averaged import averaged_error
+        from calibrant.estimators.recommended import averaged_error
 
         alone = data.labelled()
         found = method.interval(alone, norm=norm, level=level)

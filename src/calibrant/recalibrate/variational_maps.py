@@ -7,7 +7,7 @@ import numpy as np
 from calibrant.numerics.arrays import Codes, Floats, Reals
 from calibrant.numerics.multiclass_features import SharedFeatures
 from calibrant.numerics.multiclass_map import Correction, Frame, Locality, Stages, fit_stages, working_weights
-from calibrant.numerics.pair_tables import PairCells, PairTables
+from calibrant.numerics.multiclass_matrices import PairCells, PairTables
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.simplex_kernels import SimplexKernels
 from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage

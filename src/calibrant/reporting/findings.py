@@ -16,20 +16,8 @@ from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
-from calibrant.reporting.verdicts.severity import (
-    RATIOS,
-    changed,
-    flagged_groups,
-    group_severity,
-    outside,
-    small,
-)
-from calibrant.reporting.verdicts.truth_table import (
-    flagged_in_words,
-    largest_gap_classes,
-    missing_test,
-    period_range,
-)
+from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, group_severity, outside, small
+from calibrant.reporting.verdicts.truth_table import flagged_in_words, largest_gap_classes, missing_test, period_range
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.

@@ -19,17 +19,14 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import fail
-from calibrant.estimators.binned import ece
-from calibrant.estimators.cumulative import ks_error
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import auc, brier, log_loss
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, std_dispersion, uce
-from calibrant.estimators.smooth_errors import smooth_ece
-from calibrant.estimators.sweep import sweep_ece
+from calibrant.estimators.smooth_errors import ks_error, smooth_ece
 from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval

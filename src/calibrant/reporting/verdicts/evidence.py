@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 
 from calibrant.reporting.contents import (
     Bin,
@@ -187,14 +188,21 @@ class Probabilities(Shared):
 
     @property
     def backwards(self) -> bool:
-        """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
-        return self.rejects and self.slope is not None and self.slope.high is not None and self.slope.high < 0
+        """Whether higher scores go with fewer events: the interval of the slope ends nearer to the estimate than to 0.
+
+        An estimate that is normal lies four standard errors below 0 then. An interval that only just excludes 0 is no
+        reason to suspect the wrong column: scores that say nothing have one in 2.5 % of samples.
+        """
+        if not self.rejects or self.slope is None or self.slope.high is None:
+            return False
+        value = self.slope.value
+        return value < 0 and self.slope.high < (value / 2 if isfinite(value) else 0)
 
     @property
     def uninformative(self) -> bool:
-        """Whether higher scores do not go with more events: the interval of the slope includes 0 and no 1/2."""
+        """Whether higher scores do not go with more events: the interval of the slope holds 0 or less, and no 1/2."""
         low, high = (None, None) if self.slope is None else (self.slope.low, self.slope.high)
-        return self.rejects and low is not None and high is not None and low <= 0 <= high < 0.5
+        return self.rejects and not self.backwards and low is not None and high is not None and low <= 0 and high < 0.5
 
     @property
     def tilted(self) -> bool:
