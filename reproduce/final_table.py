@@ -9,7 +9,6 @@ from the results, so that a quick run is compared with the papers as well, with 
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from reproduce import bias_anchors, published
+from reproduce.drift import rows_of
 from reproduce.regression_boxes import OUTPUTS, PAPER
 
 RESULTS = Path(__file__).with_name("results")
@@ -163,8 +163,7 @@ def bias(out: Path) -> Iterator[Line]:
 
 def regression(out: Path) -> Iterator[Line]:
     """Sections 2 and 4.1, and Table 1."""
-    path = out / "regression.csv"
-    rows = list(csv.DictReader(path.open(encoding="utf8", newline=""))) if path.exists() else []
+    rows = rows_of(out / "regression.csv")
     value = {(row["experiment"], row["case"], row["map"]): float(row["ence_10"]) for row in rows}
     for title, map_, printed in (("before", "none", 84.3), ("after", "StdScaling", 52.5)):
         ours = 100 * value.get(("synthetic", "random", map_), np.nan)
@@ -194,8 +193,7 @@ def regression(out: Path) -> Iterator[Line]:
 
 def unlabeled(out: Path) -> Iterator[Line]:
     """The paper shows curves; its table of settings prints sizes and models."""
-    path = out / "positive_unlabeled.csv"
-    rows = list(csv.DictReader(path.open(encoding="utf8", newline=""))) if path.exists() else []
+    rows = rows_of(out / "positive_unlabeled.csv")
     for number, what in ((1, "rate"), (2, "floor"), (3, "prior")):
         own = sum(row["figure"] == str(number) for row in rows)
         yield (

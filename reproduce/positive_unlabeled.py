@@ -145,15 +145,15 @@ def figure_2(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
     return lines
 
 
-#: Errors of the prior in Figure 3.
-FACTORS = (0.90, 0.95, 1.00, 1.05, 1.10)
+#: Errors of the prior in Figure 3, and its numbers of positives.
+FACTORS, PRIOR_SIZES = (0.90, 0.95, 1.00, 1.05, 1.10), (100, 300, 1000, 3000, 10_000)
 
 
 def figure_3(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: list[list[object]]) -> str:
     truth, cells = world.true_error(), []
     anchor = PRIOR_ANCHORS.get(name, ("",) * 5)
     for factor, a in zip(FACTORS, anchor, strict=True):
-        for n in SIZES[2:]:
+        for n in PRIOR_SIZES:
             e = repeated(trials, lambda rng, f=factor, n=n: pu_ece(world, rng, n, 10 * n, f * world.prior)) - truth
             error = e.std() / np.sqrt(trials)
             rows.append([3, name, f"prior x {factor:.2f}", n, np.abs(e).mean(), error, "", "", e.mean(), trials])
@@ -164,7 +164,7 @@ def figure_3(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
 
 def against_sizes(rows: list[list[object]], priors: dict[str, float]) -> list[str]:
     """Figure 3 itself: the total bias against N, with the bound of Theorem 2 for each error of the prior."""
-    sizes = SIZES[2:]
+    sizes = PRIOR_SIZES
     lines = ["| world | prior | " + " | ".join(f"N = {n:,}" for n in sizes) + " | bound | the shift at the last N |"]
     lines.append("|---" * (len(sizes) + 4) + "|")
     value = {(row[1], row[2], row[3]): row for row in rows if row[0] == 3}

@@ -158,7 +158,7 @@ def parts(out: Path, *, quick: bool) -> dict[str, Callable[[], Section]]:
         ),
         "The same with the paper's optimiser (SGD, rate 0.001, momentum 0.9)": lambda: by_sgd(n, quick=quick),
         "Quantile-calibrated forecasts whose spread is noise (section 2)": lambda: (counterexample_lines(4 * n), []),
-        f"Bounding boxes of {boxes:,} canvases made here: KITTI, COCO and R-FCN with predicted spreads are not public "
+        f"Bounding boxes of {boxes:,} canvases made here: R-FCN's boxes with spreads are not public "
         "(section 4.2, table 1)": lambda: box_section(boxes, Training(epochs, batch=128, rate=3e-3), out),
     }
     folder = data.folder("regression")

@@ -22,7 +22,8 @@ def test_the_variational_figures(tmp_path):
 def test_stored_rows_of_the_unlabeled_figures_are_drawn(tmp_path):
     rows = positive_unlabeled_figures.stored_rows(RESULTS / "positive_unlabeled.csv")
     assert {row[0] for row in rows} == {1, 2, 3}
-    names = positive_unlabeled_figures.draw_all([row for row in rows if row[1] in {"less", "better"}], tmp_path)
+    priors = {"less": 0.5, "better": 0.5}
+    names = positive_unlabeled_figures.draw_all([row for row in rows if row[1] in priors], tmp_path, priors)
     assert [name[-11:] for name in names] == ["figure1.png", "figure2.png", "figure3.png"]
     assert all((tmp_path / name).stat().st_size > 10_000 for name in names)
 
