@@ -56,10 +56,10 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL201": Explanation(
         "Not calibrated",
-        "The test compares predicted and observed frequencies in windows of every width and position, "
-        "against outcomes simulated from the predictions. A small p-value says that the deviations are "
-        "not chance; the headline numbers say how large they are. With many rows a harmless error can be "
-        "significant. Where groups or times are tested too, all tests are adjusted for each other.",
+        "The test compares predicted and observed frequencies at every scale, against outcomes simulated "
+        "from the predictions. A small p-value says that the deviations are not chance; the headline "
+        "numbers say how large they are. With many rows a harmless error can be significant. Tests of "
+        "groups and times are adjusted for each other.",
         "Read the size first, then the diagram.",
     ),
     "CAL202": Explanation(
@@ -93,9 +93,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL207": Explanation(
         "Not tested",
-        "A test that could not be computed is not a test that was passed. Usual causes: rows that depend on each "
-        "other, several outputs per row, too few groups of dependent rows, or numbers that are too large or too small.",
-        "Judge by the intervals where they are shown, and remove the cause that the finding names.",
+        "A test that could not be computed was not passed. Usual causes: dependent rows, several outputs per "
+        "row, too few clusters, or numbers that are too large or too small.",
+        "Judge by the intervals, and remove the cause that the finding names.",
     ),
     "CAL208": Explanation(
         "Scores run backwards",
