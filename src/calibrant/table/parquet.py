@@ -231,7 +231,7 @@ def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
 
 
 def _opened(path: Path_) -> Path_:
-    """The path, if there is a file that can be opened: a missing one is no invalid one."""
+    """The path, if there is a file that can be opened: a missing file is not an invalid one."""
     with open(path, "rb"):
         return path
 
