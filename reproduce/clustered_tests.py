@@ -1,6 +1,6 @@
 """Level and power of the test of clustered rows, `ClusteredScore`, in calibrated and shifted worlds.
 
-Rows of a cluster share part of their luck: u = Phi(sqrt(r) a + sqrt(1 - r) e), with a common to the cluster, is uniform
+Rows of a cluster are correlated: u = Phi(sqrt(r) a + sqrt(1 - r) e), with a common to the cluster, is uniform
 for every row, and y = [u < p] is calibrated. "Hotelling" is the same statistic with the degrees of freedom of equal
 normal clusters, G - 2, and without the lower bound of the p-value.
 

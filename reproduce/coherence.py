@@ -48,7 +48,7 @@ def rows(scores: Callable[[np.random.Generator, int], Floats], chance: Callable[
 
 
 def clusters(sizes: list[int], shift: float = 0.0, mean: float = 0.0, shared: float = 0.3) -> Draw:
-    """Rows of a cluster share part of their luck; log odds are wrong by `shift`."""
+    """Rows of a cluster are correlated; log odds are wrong by `shift`."""
 
     def draw(rng: np.random.Generator) -> cal.Binary:
         cluster = np.repeat(np.arange(len(sizes)), sizes)

@@ -77,7 +77,7 @@ def expected_loss(q: np.ndarray, truth: np.ndarray) -> float:
 
 
 def drawn(design: Design, world: str, repeat: int) -> cal.Binary:
-    """One sample; the rows of a cluster share part of their luck."""
+    """One sample; the rows of a cluster are correlated."""
     rng = np.random.default_rng([SEED, design.n, design.cluster, repeat])
     z = design.mean + 1.3 * rng.standard_normal(design.n)
     luck, group = rng.random(design.n), None

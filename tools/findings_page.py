@@ -14,7 +14,7 @@ PATH = "docs/findings.md"
 HEAD = """# Findings of a report
 
 Every finding has a code. A *problem* needs action, a *caution* limits what can be concluded, a *note* is information.
-Reports show the same explanations (`python -m tools.findings_page` writes this page).
+Reports show the same text.
 """
 
 

@@ -72,7 +72,7 @@ PHRASES = (
         r"(?<!there\s)\b(?:is|are|was|were) no (?!longer|more|fewer|less|lower|higher|other|better|worse"
         r"|larger|smaller|wider|narrower|slower|faster|greater|older|closer|further|later|such\b|one\b|way\b|need\b|row\b)\w+",
         "is not a ...",
-        31,
+        30,
     ),
     Phrase(r"\bspoken of\b", "reported", 1),
     Phrase(r"\bspeaks? (?:against|for)\b", "is evidence against, or for", 2),
@@ -96,6 +96,11 @@ PHRASES = (
     Phrase(r"\bweighs? nothing\b", "has weight zero", 2),
     Phrase(r"\bworth (?:its|their) while\b", "faster, or worth its cost"),
     Phrase(r"\b(?:is|are) taken for\b", "is treated as", 8),
+    Phrase(r"\bugly ones first\b", "worst cases first"),
+    Phrase(r"\bby the same token\b", "for the same reason"),
+    Phrase(r"\btakes for noise\b", "treats as noise"),
+    Phrase(r"\bshares? (?:half|much|part) of their luck\b", "are correlated"),
+    Phrase(r"\bsays? nothing about\b", "does not describe, or is not informative about", 5),
 )
 
 

@@ -56,10 +56,10 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL201": Explanation(
         "Not calibrated",
-        "The test compares predicted and observed frequencies in windows of every width and position, "
-        "against outcomes simulated from the predictions. A small p-value says that the deviations are "
-        "not chance; the headline numbers say how large they are. With many rows a harmless error can be "
-        "significant. Where groups or times are tested too, all tests are adjusted for each other.",
+        "The test compares predicted and observed frequencies at every scale, against outcomes simulated "
+        "from the predictions. A small p-value says that the deviations are not chance; the headline "
+        "numbers say how large they are. With many rows a harmless error can be significant. Tests of "
+        "groups and times are adjusted for each other.",
         "Read the size first, then the diagram.",
     ),
     "CAL202": Explanation(
@@ -75,9 +75,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL204": Explanation(
         "Too extreme / too moderate",
-        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of "
-        "the outcome. Below 1, differences between scores overstate differences in risk, as after "
-        "overfitting; above 1 they understate them, as after strong regularisation or averaging.",
+        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of the "
+        "outcome. Below 1, scores overstate differences in risk, as after overfitting; above 1 they "
+        "understate them, as after strong regularisation or averaging.",
         "Platt scaling or beta calibration; a shift of the base rate alone does not repair it.",
     ),
     "CAL205": Explanation(
@@ -93,29 +93,29 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL207": Explanation(
         "Not tested",
-        "A test that could not be computed is not a test that was passed. Usual causes: rows that depend on each "
-        "other, several outputs per row, too few groups of dependent rows, or numbers that are too large or too small.",
-        "Judge by the intervals where they are shown, and remove the cause that the finding names.",
+        "A test that could not be computed was not passed. Usual causes: dependent rows, several outputs per "
+        "row, too few clusters, or numbers that are too large or too small.",
+        "Judge by the intervals, and remove the cause that the finding names.",
     ),
     "CAL208": Explanation(
         "Scores run backwards",
-        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. Usual "
-        "causes: the probability of the other class, a score for which low means likely, another model's column, or "
-        "columns of classes in another order.",
-        "Check the column and the positive class, and make the report again. No map is compared before that.",
+        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. "
+        "Usual causes: the probability of the other class, a score for which low means likely, another "
+        "model's column, or classes in another order.",
+        "Check the column and the positive class, and make the report again.",
     ),
     "CAL209": Explanation(
         "Scores without information",
-        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes joined to "
-        "the wrong rows, a shuffled column, or a model that learned nothing about these rows.",
-        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but cannot add "
-        "information.",
+        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes "
+        "joined to the wrong rows, a shuffled column, or a model that learned nothing.",
+        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but "
+        "cannot add information.",
     ),
     "CAL211": Explanation(
         "Whole vector",
-        "Outcomes are drawn from each predicted vector and the same statistics are computed for each "
-        "simulated data set. They look at sharpness, at classes in ranges of their probability, and at "
-        "confusions of pairs of classes, so they see what the top label hides.",
+        "Outcomes drawn from the predicted vectors give the distribution of each statistic. The statistics "
+        "look at sharpness, at classes in ranges of their probability, and at confused pairs of classes, so "
+        "they see what the top label hides.",
         "Read the table of classes; recalibrate the whole vector.",
     ),
     "CAL212": Explanation(
@@ -126,9 +126,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL301": Explanation(
         "Groups",
-        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for "
-        "the number of groups, in a way that can reject for any number of groups. A total can look right "
-        "while groups err in opposite directions.",
+        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for the "
+        "number of groups. A total can look right while groups err in opposite directions.",
         "If all groups share the direction of the whole, one map serves. If not, fit a map per group "
         "(`recalibrate.PerGroup` does so for forecasts), or give the model the group as a feature.",
     ),
@@ -157,8 +156,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL402": Explanation(
         "Few rows",
-        "The number is the error that the test would find in four of five samples of this size if all "
-        "probabilities were shifted by it; errors of other shapes must be larger to be found.",
+        "The test would find this error in four of five samples of this size if all probabilities were "
+        "shifted by it; errors of other shapes must be larger.",
         "Collect more rows, or judge by the interval.",
     ),
     "CAL403": Explanation(
@@ -173,15 +172,14 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL501": Explanation(
         "Recalibration helps",
-        "Each map is fitted on four fifths of the rows and judged on the rest; the interval is of the "
-        "mean paired difference and excludes 0. The remaining error is measured on rows the map has not "
-        "seen.",
-        "Use the command shown; keep the fitting rows separate from those you will report on.",
+        "Each map is fitted on four fifths of the rows and judged on the rest; the interval of the mean "
+        "paired difference excludes 0. The remaining error is that of the held-out rows.",
+        "Use the command shown; report on other rows than those of the fit.",
     ),
     "CAL502": Explanation(
         "Recalibration does not help",
-        "Every map that was tried makes the predictions worse on rows it was not fitted on: they are calibrated "
-        "well enough for their number, or the error has a shape that needs more rows to learn.",
+        "Every map that was tried makes predictions worse on rows it was not fitted on: they are calibrated "
+        "well enough, or the error needs more rows to learn.",
         "Nothing now; test again with more rows.",
     ),
     "CAL503": Explanation(

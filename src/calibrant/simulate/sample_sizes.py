@@ -479,7 +479,7 @@ class _SpreadScores(EmpiricalScores):
 def _drawn(
     score: Floats, share: Floats, atom: NDArray[np.bool_], rng: np.random.Generator, size: int | tuple[int, ...]
 ) -> Floats:
-    """Rising scores in proportion to their shares; those that are no atoms are spread half way to their neighbours."""
+    """Rising scores in proportion to their shares; others than atoms are spread half way to their neighbours."""
     running = np.cumsum(share)
     place = rng.random(size) * running[-1]
     cell = np.minimum(np.searchsorted(running, place, side="right"), len(score) - 1)

@@ -231,7 +231,7 @@ def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
 
 
 def _opened(path: Path_) -> Path_:
-    """The path, if there is a file that can be opened: a missing one is no invalid one."""
+    """The path, if there is a file that can be opened: a missing file is not an invalid one."""
     with open(path, "rb"):
         return path
 
@@ -241,7 +241,7 @@ def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
     try:
         data = parquet.read_table(Path(path), partitioning=None)
     except Exception as error:
-        message = f"{os.fspath(path)} is no readable Parquet file: {error}"
+        message = f"{os.fspath(path)} is not a readable Parquet file: {error}"
         raise InvalidFile(message) from error
     about = _about(path, (data.schema.metadata or {}).get(_FIELD))
     if "group" in needed and "tables" not in about:
