@@ -1,4 +1,4 @@
-"""Gather results/*.md of the benchmarks, or of the reproductions, into one RESULTS.md.
+"""Gather results/*.md of the benchmarks into one RESULTS.md; `reproduce.final_table` writes that of the reproductions.
 
 python -m benchmarks.collect [folder ...]
 """
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TITLES = {"benchmarks": "Benchmarks", "reproduce": "Reproductions"}
+TITLES = {"benchmarks": "Benchmarks"}
 
 
 def collected(folder: Path) -> str:

@@ -15,7 +15,7 @@ from benchmarks.peers import write_results
 from benchmarks.variational_worlds import NORMS, folds, softmax
 from calibrant.estimators.variational_norms import contributions
 from calibrant.numerics.multiclass_map import Frame, Locality, fit_stages, working_weights
-from calibrant.numerics.pair_tables import PairTables
+from calibrant.numerics.multiclass_matrices import PairTables
 
 WAYS = ("neither", "tables", "local", "both")
 

@@ -129,6 +129,7 @@ def report(options: argparse.Namespace, figures: Path) -> list[str]:
         ("Figure 2b", bias_figures.figure_2, figures, many),
         ("Figure 4: published fits", figure_4, figures, options),
         ("Figure 6: calibrated models", figure_6, figures, options),
+        ("Figures 4 and 6: the published KDE curve", bias_grid.published_kde_lines, figures),
         ("Figure 5", bias_figures.figure_5, figures, many),
         ("Figure 13", bias_figures.figure_13, figures, many),
         ("Figure 14", bias_figures.figure_14, figures, many),

@@ -130,7 +130,7 @@ def figures_7_to_12(folder: Path, repeats: int) -> list[str]:
 
 
 def heat(table: sim.BiasTable, column: str, path: Path) -> None:
-    """Left equal width, right equal mass; plain above, debiased below; sizes by numbers of bins."""
+    """Left equal width, right equal mass; plain above, debiased below; sizes by numbers of bins, the sweep last."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -140,13 +140,15 @@ def heat(table: sim.BiasTable, column: str, path: Path) -> None:
     limit = max(100 * abs(getattr(row, column)) for row in table)
     style = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit} if column == "bias" else {"vmin": 0, "vmax": limit}
     for line, what in zip(axes, ("bin", "debias"), strict=True):
+        names = [*(f"{what} {b}" for b in NUMBERS), "sweep"]
         for ax, kind in zip(line, ("ew", "em"), strict=True):
             values = [
-                [100 * getattr(next(iter(table.select(estimator=f"{kind} {what} {b}", n=n))), column) for b in NUMBERS]
+                [100 * getattr(next(iter(table.select(estimator=f"{kind} {name}", n=n))), column) for name in names]
                 for n in SIZES
             ]
             image = ax.imshow(values, origin="lower", **style)
-            ax.set(xticks=range(len(NUMBERS)), xticklabels=NUMBERS, yticks=range(len(SIZES)), yticklabels=SIZES)
+            labels = [name.removeprefix(f"{what} ") for name in names]
+            ax.set(xticks=range(len(names)), xticklabels=labels, yticks=range(len(SIZES)), yticklabels=SIZES)
             ax.set(xlabel="bins", ylabel="n", title=f"{kind}_{what}")
     label = "bias, percent" if column == "bias" else "standard deviation, percent"
     figure.colorbar(image, ax=axes, label=label)

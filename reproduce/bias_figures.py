@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.estimators.sweep import largest_rising
+from calibrant.estimators.binned import largest_rising
 from calibrant.numerics.equal_mass import SortedSamples
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS

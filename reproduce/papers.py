@@ -8,7 +8,8 @@
 A run keeps what is finished in artifacts/reproduce/. If it is interrupted, the same command goes on where it stopped;
 once a paper is finished the next run starts it from nothing again, and so does a run at another commit. Every cell is
 seeded and every process computes in one thread, so the numbers do not depend on the machine's number of cores.
-A quick run writes to a folder of its own and is compared with the stored results (see `reproduce.drift`).
+A quick run writes to a folder of its own and is compared with the stored results (see `reproduce.drift`). Both end in
+the table of the papers' numbers and ours (see `reproduce.final_table`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.collect import collected
-
 from calibrant._atomic_write import replacing
-from reproduce import data
+from reproduce import data, final_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
@@ -69,6 +68,7 @@ PAPERS = {
 }
 STUDIES = (
     "audit",
+    "auto_candidates",
     "averaged",
     "bands_and_scores",
     "choose",
@@ -184,7 +184,7 @@ def reproduce(names: list[str], out: Path, *, quick: bool) -> None:
         runs = {**read(out / "runs.json"), name: finished}
         written(out / "runs.json", json.dumps(runs, indent=1) + "\n")
         written(out / "papers.md", summary(runs))
-        written(out.parent / "RESULTS.md", collected(out.parent))
+        written(out.parent / "RESULTS.md", final_table.results_page(out.parent))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -197,10 +197,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.study:
         environment = {**os.environ, **ONE_THREAD}
         subprocess.run([sys.executable, "-m", f"reproduce.{options.study}"], check=True, cwd=ROOT, env=environment)
-        written(RESULTS.parent / "RESULTS.md", collected(RESULTS.parent))
+        written(RESULTS.parent / "RESULTS.md", final_table.results_page(RESULTS.parent))
         return 0
     out = WORK / "quick-run" / "results" if options.quick else RESULTS
     reproduce(options.paper or list(PAPERS), out, quick=options.quick)
+    print("\n".join(final_table.lines(out)))
     if not options.quick:
         return 0
     from reproduce import drift

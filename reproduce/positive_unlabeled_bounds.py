@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from calibrant.pu.bounds import Bins, PaperBins, resolved
-from calibrant.table.binning import EqualMass
+from calibrant.pu.prior import Bins, resolved
+from calibrant.table.binning import EqualMass, PaperBins
 
 
 def generalization_bound(

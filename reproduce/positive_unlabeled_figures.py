@@ -23,8 +23,8 @@ def stored_rows(path: Path) -> Rows:
     return [[int(r[0]), r[1], r[2], int(r[3]), *(float(c) if c else "" for c in r[4:])] for r in rows]
 
 
-def draw_all(rows: Rows, folder: Path) -> list[str]:
-    """Draw the three figures; the names of the files."""
+def draw_all(rows: Rows, folder: Path, priors: dict[str, float]) -> list[str]:
+    """Draw the three figures; the names of the files. Bounds of Figure 3 need the prior of each world."""
     names = []
     for number in (1, 2):
         figure, axes = _panels([row for row in rows if row[0] == number])
@@ -38,11 +38,16 @@ def draw_all(rows: Rows, folder: Path) -> list[str]:
         names.append(_saved(figure, folder / f"positive_unlabeled_figure{number}.png"))
     figure, axes = _panels([row for row in rows if row[0] == 3])
     for ax, (world, own) in axes:
-        percent = [100 * (float(row[2].removeprefix("prior x ")) - 1) for row in own]
-        ax.errorbar(percent, [row[8] for row in own], yerr=[row[5] for row in own], marker="o", markersize=3)
-        ax.axhline(0.0, color="0.6", linestyle="--")
-        ax.set(title=TITLES.get(world, world), xlabel="error of the prior, percent")
-    _finish(axes, "PU-ECE - TCE, mean and standard error", legend=False)
+        for number, arm in enumerate(dict.fromkeys(row[2] for row in own)):
+            some, factor = [row for row in own if row[2] == arm], float(arm.removeprefix("prior x "))
+            sizes, mean = [row[3] for row in some], np.array([row[4] for row in some])
+            error = np.array([row[5] for row in some])
+            (line,) = ax.plot(sizes, mean, marker="o", markersize=2.5, color=f"C{number}", label=f"{factor - 1:+.0%}")
+            ax.fill_between(sizes, np.maximum(mean - error, 1e-5), mean + error, color=line.get_color(), alpha=0.2)
+        for part, style in ((0.05, ":"), (0.10, "--")):
+            ax.axhline(part * priors[world], color="0.4", linestyle=style, linewidth=0.8, label=f"bound, {part:.0%}")
+        ax.set(title=TITLES.get(world, world), xlabel="N", xscale="log", yscale="log")
+    _finish(axes, "|PU-ECE - TCE|, mean and standard error")
     names.append(_saved(figure, folder / "positive_unlabeled_figure3.png"))
     return names
 

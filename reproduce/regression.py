@@ -22,7 +22,7 @@ import torch
 from scipy import stats
 
 import calibrant as cal
-from reproduce import data, regression_boxes, regression_figures, regression_real
+from reproduce import data, regression_boxes, regression_figures, regression_kitti, regression_real
 from reproduce.regression_networks import Training, applied, dense, std_of, trained_mean, trained_spread
 from reproduce.sections import kept
 
@@ -165,6 +165,9 @@ def parts(out: Path, *, quick: bool) -> dict[str, Callable[[], Section]]:
     if folder is None:
         return found | {"Stored predictions of others, QM9, COVID-19, UCI": lambda: ([data.missing("regression")], [])}
     real = regression_real
+    kitti = folder / "kitti_pointrcnn_cars.npz"
+    title = "KITTI boxes of PointRCNN, spreads learned here, split by sequence (section 4.2, table 1)"
+    found[title] = lambda: kitti_section(kitti, Training(2 if quick else 20, batch=128, rate=3e-3), out)
     return found | {
         "Stored predictions of others": lambda: (real.stored_lines(folder), []),
         "QM9: maps fitted on the validation set, judged on the test set": lambda: (real.qm9_lines(folder), []),
@@ -201,6 +204,16 @@ def box_section(canvases: int, training: Training, out: Path) -> Section:
     boxes = regression_boxes.box_forecasts(n=canvases, training=training)
     lines = box_lines(boxes, table)
     return [*lines, "", *(f"![{name}]({name})" for name in regression_figures.box_figures(boxes, out))], table
+
+
+def kitti_section(path: Path, training: Training, out: Path) -> Section:
+    if not path.exists():
+        return [data.missing("regression")], []
+    table: list[dict[str, object]] = []
+    found = regression_kitti.forecasts(path, training)
+    lines = regression_kitti.lines(found, table)
+    drawn = regression_figures.box_figures(found[0], out, "kitti_figure")
+    return [*lines, "", "Figures 1, 4 and 5, first rotation:", "", *(f"![{name}]({name})" for name in drawn)], table
 
 
 def write(

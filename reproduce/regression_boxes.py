@@ -67,14 +67,14 @@ def box_forecasts(*, n: int, training: Training) -> dict[str, list[cal.Gaussian]
     recalibration = canvases(n // 3, clutter=1.3, seed=2, digits=other)
     test = canvases(n // 2, clutter=1.3, seed=3, digits=other)
     mean = trained_mean(convolutional(4), x, y, training)
-    random = _unit_spread(convolutional(4), x)
+    random = unit_spread(convolutional(4), x)
     before = [_forecast(mean, random, *rows) for rows in (recalibration, test)]
     spread = trained_spread(convolutional(4), mean, x, y, training)
     after = [_forecast(mean, spread, *rows) for rows in (recalibration, test)]
     return {"trained": after, "random": before}
 
 
-def _unit_spread(branch: nn.Module, x: np.ndarray) -> nn.Module:
+def unit_spread(branch: nn.Module, x: np.ndarray) -> nn.Module:
     """An untrained branch whose log variances are stretched to a spread of 1: random, but not constant."""
     stated = applied(branch, x[:2000])
     last = branch[-1]

@@ -10,6 +10,8 @@ from reproduce.regression_boxes import OUTPUTS
 from reproduce.variational_figures import pyplot
 
 BINS = cal.EqualMass(20)
+#: Of boxes, as in their table.
+BOX_BINS = cal.EqualMass(10)
 
 
 def synthetic_figures(sets: dict[str, list[cal.Gaussian]], out: Path) -> list[str]:
@@ -28,30 +30,32 @@ def synthetic_figures(sets: dict[str, list[cal.Gaussian]], out: Path) -> list[st
     return names
 
 
-def box_figures(boxes: dict[str, list[cal.Gaussian]], out: Path) -> list[str]:
-    """Figures 1, 4 and 5 on the boxes; the names of the files."""
-    names = []
+def box_figures(boxes: dict[str, list[cal.Gaussian]], out: Path, name: str = "figure") -> list[str]:
+    """Figures 1, 4 and 5 on the boxes, in the bins of their table; the names of the files."""
+    names, stem = [], f"regression_{name}"
     recalibration, test = boxes["random"]
     figure, axes = pyplot().subplots(1, 2, figsize=(8, 3.8), layout="constrained")
     first, judged = recalibration.outputs[0], test.outputs[0]
     _quantiles(axes[0], first, judged)
-    cal.spread_curve(judged, bins=BINS).plot(ax=axes[1])
-    axes[1].set_title(f"the same random spread: ENCE {cal.ence(judged, bins=BINS):.0%}")
-    names.append(_saved(figure, out / "regression_figure_1.png"))
+    cal.spread_curve(judged, bins=BOX_BINS).plot(ax=axes[1])
+    axes[1].set_title(f"the same random spread: ENCE {cal.ence(judged, bins=BOX_BINS):.0%}")
+    names.append(_saved(figure, out / f"{stem}_1.png"))
     for number, kind in ((4, "trained"), (5, "random")):
         recalibration, test = boxes[kind]
         figure, axes = pyplot().subplots(2, 4, figsize=(15, 7), layout="constrained")
         for column, (name, train, judged) in enumerate(zip(OUTPUTS, recalibration.outputs, test.outputs, strict=True)):
-            _before_and_after(axes[:, column], train, judged, f"{name}, ")
-        names.append(_saved(figure, out / f"regression_figure_{number}.png"))
+            _before_and_after(axes[:, column], train, judged, f"{name}, ", BOX_BINS)
+        names.append(_saved(figure, out / f"{stem}_{number}.png"))
     return names
 
 
-def _before_and_after(axes: Any, train: cal.Gaussian, test: cal.Gaussian, prefix: str = "") -> None:
+def _before_and_after(
+    axes: Any, train: cal.Gaussian, test: cal.Gaussian, prefix: str = "", bins: cal.EqualMass = BINS
+) -> None:
     scaled = cal.recalibrate.StdScaling().fit(train).transform(test)
     for ax, data, title in zip(axes, (test, scaled), ("before", "after STD scaling"), strict=True):
-        cal.spread_curve(data, bins=BINS).plot(ax=ax)
-        ax.set_title(f"{prefix}{title}: ENCE {cal.ence(data, bins=BINS):.1%}")
+        cal.spread_curve(data, bins=bins).plot(ax=ax)
+        ax.set_title(f"{prefix}{title}: ENCE {cal.ence(data, bins=bins):.1%}")
 
 
 def _quantiles(ax: Any, train: cal.Gaussian, test: cal.Gaussian) -> None:

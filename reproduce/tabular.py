@@ -26,6 +26,7 @@ from calibrant.estimators.variational_norms import contributions
 from calibrant.numerics import multiclass_map, smoothers
 from calibrant.numerics.random_draws import fold_of_rows, generator
 from calibrant.recalibrate import Beta, CatBoost, Isotonic, OneVsRest, Quadratic, StructuredMatrixScaling, Temperature
+from reproduce import published
 from reproduce.resumable import Row, measured
 
 RESULTS = Path(__file__).with_name("results")
@@ -227,7 +228,7 @@ def main() -> None:
         ("set", "model", "map"),
         lambda name, model, map_name: errors(name, model, map_name, options.cases),
     )
-    lines = [*page(rows), f"Made on {date.today()} with NumPy {np.__version__}."]
+    lines = [*page(rows), *published.table_1_lines(), f"Made on {date.today()} with NumPy {np.__version__}."]
     options.output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf8")
 
 

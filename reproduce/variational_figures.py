@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reproduce import published
 from reproduce.variational_worlds import BINARY, TABLE_2, multiclass_truth
 
 PANELS = {
@@ -48,7 +49,7 @@ def draw_curves(out: Path) -> str:
 
 
 def draw_estimates(store: Any, part: str, panels: list[tuple[int, str]], out: Path) -> str:
-    """Figures 1 and 3: mean estimates with their standard errors against n, and the truth."""
+    """Figures 1 and 3: mean estimates with their standard errors against n, the authors' curves, and the truth."""
     plt = pyplot()
     columns = 3
     shape = (-(-len(panels) // columns), columns)
@@ -61,11 +62,15 @@ def draw_estimates(store: Any, part: str, panels: list[tuple[int, str]], out: Pa
             found = [store.values(part=part, world=world, classes=k, n=n, method=method) for n in sizes]
             error = [values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0 for values in found]
             ax.errorbar(sizes, [values.mean() for values in found], yerr=error, label=method, lw=1)
+        for number, name in enumerate(published.CURVES):
+            n, mean, _ = published.curve(k, world, name)
+            if len(n):
+                ax.plot(n, mean, ls="--", lw=0.8, color=f"C{number}", alpha=0.6, label=f"authors: {name}")
         truth = BINARY[world][1][0] if k == 2 else multiclass_truth(world, k, 2)
         ax.axhline(truth, color="black", ls=":", label="truth")
         ax.set(xscale="log", xlabel="n", title=f"{world}, {k} classes")
         _plain_sizes(ax, sizes)
-    axes[0, 0].legend(fontsize=6)
+    axes[0, 0].legend(fontsize=5)
     return _saved(figure, out / f"variational_{part}.png")
 
 

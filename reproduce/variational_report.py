@@ -13,6 +13,7 @@ import scipy
 import calibrant as cal
 from calibrant._atomic_write import replacing
 from reproduce import data, variational_figures
+from reproduce.published import table_1_lines
 from reproduce.variational_worlds import BINARY, FIGURE_1, FIGURE_3, MULTICLASS, TABLE_1_ROWS, TABLE_2, multiclass_truth
 
 PUBLISHED_TABLE_1 = {
@@ -188,7 +189,7 @@ def table1(store) -> list[str]:
     repeats = 1 + max(int(row["repeat"]) for row in rows)
     once = "; boosting without a warm start in the first repeat only" if repeats > 1 else ""
     said = f"{binary} binary and {len(cases) - binary} multiclass cases, at most {TABLE_1_ROWS:,} rows of each"
-    return [*lines, "", f"{said}, repeats: {repeats}{once}.", ""]
+    return [*lines, "", f"{said}, repeats: {repeats}{once}.", "", *table_1_lines()]
 
 
 def _share(rows: list[dict], method: str, kind: str, norm: str) -> str:

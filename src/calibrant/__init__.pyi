@@ -23,11 +23,10 @@ from .data.predictions import Confidence as Confidence
 from .data.predictions import Multiclass as Multiclass
 from .data.predictions import Predictions as Predictions
 from .data.validation import InvalidPredictions as InvalidPredictions
-from .estimators.averaged import averaged_error as averaged_error
+from .estimators.binned import debiased_ece as debiased_ece
 from .estimators.binned import ece as ece
 from .estimators.binned import mce as mce
-from .estimators.cumulative import ks_error as ks_error
-from .estimators.debiased import debiased_ece as debiased_ece
+from .estimators.binned import sweep_ece as sweep_ece
 from .estimators.decomposition import decompose as decompose
 from .estimators.kernel import kernel_error as kernel_error
 from .estimators.multiclass import classwise as classwise
@@ -35,6 +34,7 @@ from .estimators.proper_scores import accuracy as accuracy
 from .estimators.proper_scores import auc as auc
 from .estimators.proper_scores import brier as brier
 from .estimators.proper_scores import log_loss as log_loss
+from .estimators.recommended import averaged_error as averaged_error
 from .estimators.recommended import calibration_error as calibration_error
 from .estimators.regression_coverage import coverage as coverage
 from .estimators.regression_coverage import interval_error as interval_error
@@ -54,8 +54,8 @@ from .estimators.regression_spread import std_dispersion as std_dispersion
 from .estimators.regression_spread import sweep_ence as sweep_ence
 from .estimators.regression_spread import uce as uce
 from .estimators.smooth_errors import kde_ece as kde_ece
+from .estimators.smooth_errors import ks_error as ks_error
 from .estimators.smooth_errors import smooth_ece as smooth_ece
-from .estimators.sweep import sweep_ece as sweep_ece
 from .estimators.validation_study import calibration_intercept as calibration_intercept
 from .estimators.validation_study import calibration_slope as calibration_slope
 from .estimators.validation_study import ici as ici

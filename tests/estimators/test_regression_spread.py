@@ -354,3 +354,16 @@ def test_one_row_of_tiny_spread_decides_nothing():
     with pytest.raises(cal.InvalidPredictions, match="no stretch of the draws is enough"):
         cal.scale_factor(cal.Samples(y[:200], draws[:200]))
     assert cal.scale_factor(cal.Samples(draws.mean(axis=1)[50:], draws[50:])) == 0
+
+
+def test_the_mean_over_bins_is_equation_8_where_bins_are_unequal():
+    data = world(900)
+    edges = np.array([0.0, *np.quantile(data.std, [0.1, 0.5]), np.inf])
+    gaps = []
+    for low, high in pairwise(edges):
+        own = (data.std > low) & (data.std <= high)
+        spread = np.sqrt((data.std[own] ** 2).mean())
+        gaps.append(abs(spread - np.sqrt(((data.y_true - data.mean)[own] ** 2).mean())) / spread)
+    found = cal.ence(data, bins=cal.Edges([0.0, *edges[1:-1], data.std.max()]))
+    assert found.details["mean_over_bins"] == pytest.approx(np.mean(gaps), rel=1e-9)
+    assert found == pytest.approx(np.dot(gaps, [0.1, 0.4, 0.5]), rel=1e-9)

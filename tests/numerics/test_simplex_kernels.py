@@ -1,10 +1,16 @@
-"""Kernel estimates on the simplex, averaged with a multiclass map."""
+"""Kernel estimates on the simplex, averaged with a multiclass map.
+
+Local corrections: which rows are near, what they hold more of than expected, and how far that is believed.
+"""
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from calibrant.numerics import simplex_kernels
+from calibrant.numerics import simplex_kernels as neighbours
 from calibrant.numerics.simplex_kernels import SimplexKernels
+from calibrant.numerics.special import log_softmax
 
 
 def sample(rng, rows, chance):
@@ -87,3 +93,97 @@ def test_weights_are_those_of_the_frozen_sample(monkeypatch):
 
 
 FROZEN = (0.78285, 0.0636, 0.08284, 0.07071)
+
+
+def placed(rng, n, k):
+    z = np.log(rng.dirichlet(np.ones(k), n))
+    return (z - z.mean(axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+def test_neighbours_are_the_nearest_without_the_row_itself(k):
+    x = placed(np.random.default_rng(7), 150, k)
+    references = neighbours.References.of(x)
+    near = references.rows[references.neighbours_of_sample()]
+    distance = ((x[:, None] - x) ** 2).sum(axis=2) + np.diag(np.full(150, np.inf))
+    assert near.shape == (150, 64)
+    assert np.array_equal(near[:, :10], np.argsort(distance[references.rows], axis=1)[:, :10])
+
+
+def test_many_rows_have_few_references():
+    references = neighbours.References.of(placed(np.random.default_rng(8), 5000, 3))
+    assert len(references.rows) == neighbours.REFERENCES == len(set(references.rows.tolist()))
+    assert references.neighbours_of_sample().shape == (neighbours.SAMPLE, neighbours.KEPT)
+
+
+@pytest.mark.parametrize("k", [3, 9])
+def test_other_points_have_the_nearest_references(k):
+    rng = np.random.default_rng(0)
+    x, new = placed(rng, 70, k), placed(rng, 20, k)
+    references = neighbours.References.of(x)
+    distance = ((new[:, None] - x) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(references.rows[references.nearest(new, 40)], np.argsort(distance, axis=1)[:, :40])
+    assert neighbours.References.of(x[:7]).nearest(new, 40).shape == (20, 7)
+    assert neighbours.References.of(x[:1]).neighbours_of_sample().shape == (1, 0)
+
+
+def test_ratios_are_observed_to_expected_counts_of_the_nearest_usable_rows():
+    rng = np.random.default_rng(1)
+    z = log_softmax(rng.normal(size=(90, 3)))
+    labels, weight = rng.integers(0, 3, 90), rng.uniform(0.5, 2, 90)
+    usable = rng.random(90) < 0.7
+    near = np.argsort(((z[:, None] - z) ** 2).sum(axis=2), axis=1)[:, 1:65]
+    surplus, expected = neighbours.counts(z, labels, weight)
+    p = np.exp(z)
+    ratios = neighbours.log_ratios(near, usable, surplus, expected, p)
+    assert ratios.shape == (90, 3, 2)
+    observed = np.eye(3)[labels] * weight[:, None]
+    for i in (0, 17, 89):
+        for j, size in enumerate(neighbours.SIZES):
+            rows = [row for row in near[i] if usable[row]][:size]
+            prior = 2 * p[i]
+            expected_ratio = (observed[rows].sum(axis=0) + prior) / ((p * weight[:, None])[rows].sum(axis=0) + prior)
+            np.testing.assert_allclose(np.exp(ratios[i, :, j]), expected_ratio, rtol=1e-6)
+
+
+def test_coefficients_maximise_the_penalised_likelihood_and_are_not_negative():
+    rng = np.random.default_rng(2)
+    n, k = 400, 3
+    x, offset = rng.normal(size=(n, k, 2)), rng.normal(size=(n, k))
+    weight = rng.uniform(0.5, 1.5, n)
+    labels = (offset + x @ [1.0, 0.4] + rng.gumbel(size=(n, k))).argmax(axis=1)
+    b = neighbours.positive_coefficients(x, offset, labels, weight)
+
+    def loss(b):
+        return -weight @ log_softmax(offset + x @ b)[np.arange(n), labels]
+
+    np.testing.assert_allclose(b, minimize(loss, np.zeros(2)).x, atol=0.1)
+    harmful = neighbours.positive_coefficients(-x[:, :, :1], offset, labels, weight)
+    np.testing.assert_array_equal(harmful, [0.0])
+    one = neighbours.positive_coefficients(x * [1, -1], offset, labels, weight)
+    assert one[0] > 0.5
+    assert one[1] == 0
+
+
+def test_a_correction_must_gain_two_units_of_log_likelihood():
+    rng = np.random.default_rng(3)
+    x, logs = rng.normal(size=(300, 3, 2)), log_softmax(rng.normal(size=(300, 3)))
+    for slope, used in ((1.0, True), (0.03, False)):
+        labels = (logs + slope * x[:, :, 0] + rng.gumbel(size=(300, 3))).argmax(axis=1)
+        b = neighbours.local_coefficients(x, logs, labels, np.ones(300))
+        assert b.any() == used
+    assert not neighbours.local_coefficients(x[:0], logs[:0], labels[:0], np.ones(0)).any()
+    moved = neighbours.corrected(logs[:5], np.ones((5, 3, 2)) * [[[1.0], [0.0], [0.0]]], np.array([0.3, 0.2]))
+    np.testing.assert_allclose(moved, log_softmax(logs[:5] + np.array([0.5, 0, 0])))
+
+
+@pytest.mark.parametrize("number", [3, 12, 39, 40, 203])
+def test_the_smallest_values_are_found_in_order(number):
+    """Few columns, a number of them that is no multiple of the groups, and rows full of equal values."""
+    values = np.random.default_rng(0).normal(size=(30, number)).astype(np.float32)
+    values[10:20] = np.round(values[10:20])
+    values[20:] = 1
+    size = min(5, number)
+    found = neighbours._smallest(values, size)
+    np.testing.assert_array_equal(np.take_along_axis(values, found, axis=1), np.sort(values, axis=1)[:, :size])
+    assert all(len(set(row)) == size for row in found.tolist())

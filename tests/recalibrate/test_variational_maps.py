@@ -125,4 +125,6 @@ def test_a_row_alone_is_predicted_as_among_others(k):
     fitted = cal.recalibrate.ConditionalLogit().fit(f[:700], y[:700], classes=range(k))
     together = fitted.predict_proba(f[700:])
     alone = np.concatenate([fitted.predict_proba(f[i : i + 1]) for i in range(700, 900)])
-    np.testing.assert_allclose(alone, together, atol=1e-6)
+    np.testing.assert_allclose(alone, together, rtol=0, atol=1e-12)
+    order = np.random.default_rng(17).permutation(200)
+    np.testing.assert_allclose(fitted.predict_proba(f[700:][order]), together[order], rtol=0, atol=1e-12)

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.calibration_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.reporting.names import (
-    listed,
-    map_in_sentence,
-    name_of_estimate,
-    name_of_map,
-    name_of_test,
-    plural,
-)
+from calibrant.reporting.names import listed, map_in_sentence, name_of_estimate, name_of_map, name_of_test, plural
 
 rng = np.random.default_rng(0)
 P = rng.random(300)

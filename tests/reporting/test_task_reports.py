@@ -464,6 +464,17 @@ def test_scores_that_do_not_run_backwards_are_not_said_to(draw):
         assert "backwards" not in BINARY.verdict(known).sentence
 
 
+def test_scores_by_chance_just_below_a_slope_of_0_are_not_called_backwards():
+    below = 0
+    for seed in range(24):
+        rng = np.random.default_rng([34, seed])
+        known = collected(Part(cal.Binary(rng.random(800) < 0.5, rng.uniform(size=800))), Assembly(), words=Words())
+        below += known.slope.high < 0
+        assert not known.backwards
+        assert known.uninformative == (known.slope.low <= 0)
+    assert below
+
+
 def test_columns_in_another_order_than_the_classes():
     found = cal.report(cal.Multiclass(Y, softmax(1.5 * LOGITS)[:, [1, 2, 3, 0]]))
     assert (found.verdict.rule, found.verdict.direction) == ("MB", "backwards")

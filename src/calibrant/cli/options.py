@@ -62,6 +62,12 @@ SHARED: dict[str, tuple[Any, Any]] = {
     "prob": (Prob, None),
     "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); of a log: its metric or scorer."),
     "confidence": _one("--confidence", "COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
+    "judge": _one(
+        "--judge", "COLUMN", "Judged answers: a judge's score, --truth being known of few; once per judge.", list[str]
+    ),
+    "label_weight": _one(
+        "--label-weight", "COLUMN", "Judged answers: 1 / the probability of being labelled, up to a factor."
+    ),
     "mean": (Mean, None),
     "std": (Std, None),
     "quantiles": (Quantiles, None),
@@ -87,6 +93,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
 
 #: Groups of options, to be named together.
 ANSWERS = ("correct", "confidence", "cluster")
+JUDGED = ("judge", "label_weight")
 PREDICTIONS = ("prob", "mean", "std", "quantiles", "members")
 LABELS = ("positive", "labelled", "prior", "single_sample")
 READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma")
@@ -123,6 +130,6 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: Any) -> Columns:
     """What the options say; lists become tuples."""
-    several = ("prob", "quantiles", "members", "by")
+    several = ("prob", "quantiles", "members", "by", "judge")
     given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
     return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)

@@ -1,10 +1,8 @@
-from .averaged import averaged_error as averaged_error
+from .binned import debiased_ece as debiased_ece
 from .binned import ece as ece
 from .binned import label_binned_ece as label_binned_ece
 from .binned import mce as mce
-from .cumulative import ks_error as ks_error
-from .cumulative import kuiper_error as kuiper_error
-from .debiased import debiased_ece as debiased_ece
+from .binned import sweep_ece as sweep_ece
 from .decomposition import Decomposition as Decomposition
 from .decomposition import decompose as decompose
 from .kernel import GaussianKernel as GaussianKernel
@@ -15,6 +13,7 @@ from .proper_scores import accuracy as accuracy
 from .proper_scores import auc as auc
 from .proper_scores import brier as brier
 from .proper_scores import log_loss as log_loss
+from .recommended import averaged_error as averaged_error
 from .recommended import calibration_error as calibration_error
 from .regression_coverage import coverage as coverage
 from .regression_coverage import group_coverage as group_coverage
@@ -39,8 +38,9 @@ from .regression_spread import std_dispersion as std_dispersion
 from .regression_spread import sweep_ence as sweep_ence
 from .regression_spread import uce as uce
 from .smooth_errors import kde_ece as kde_ece
+from .smooth_errors import ks_error as ks_error
+from .smooth_errors import kuiper_error as kuiper_error
 from .smooth_errors import smooth_ece as smooth_ece
-from .sweep import sweep_ece as sweep_ece
 from .validation_study import calibration_intercept as calibration_intercept
 from .validation_study import calibration_slope as calibration_slope
 from .validation_study import ici as ici

@@ -1,25 +1,182 @@
-"""`calibration_error`: the number that is recommended for each task, and that reports and gates print first."""
+"""`calibration_error`, the recommended number of each task, and the averaged error behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from calibrant.data.forecasts import Forecast, Quantiles
-from calibrant.data.predictions import Column, Multiclass, Predictions
-from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.averaged import of_samples as averaged_errors
-from calibrant.estimators.binned import ece
-from calibrant.numerics.arrays import Floats
+from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
+from calibrant.estimators.binned import check_norm, ece, result, with_norm
+from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.equal_mass import SortedSamples
+from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
-from calibrant.table.binning import PaperBins
+from calibrant.table.binning import HybridGrid, PaperBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.of_data import Data, outcome_cells
 from calibrant.table.task import Spread, Unlabeled, task_of
+
+if TYPE_CHECKING:
+    from calibrant.numerics.logistic.stacked import LogisticFits
+    from calibrant.numerics.smoothers import LogitBins
+
+
+#: The exponent 5 below: how abruptly the result goes to zero as noise explains more of it.
+#: Test: tests/estimators/test_recommended.py::test_the_square_is_the_plug_in_square_without_its_noise.
+SHARPNESS = 5
+
+#: Samples that are fitted together.
+#: Speed: 256 samples take a quarter of the time that they take one by one; no result depends on it.
+_STEP = 32
+
+
+def of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
+    """`averaged_error` of each sample; many at once where all have the same scores."""
+    norm = _check_finite_norm(norm)
+    score = samples.key[0].astype(np.float64)
+    if samples.n > GRID_ROWS or not (samples.key == score).all():
+        pairs = zip(samples.outcome, samples.key, strict=True)
+        return np.array([float(averaged_error(outcome, key, norm=norm)) for outcome, key in pairs])
+    from calibrant.numerics.smoothers import LogitBins, raw_logit
+
+    raw = raw_logit(score)
+    bins = LogitBins.of(raw, np.ones(samples.n))
+    index = bins.index(raw)
+    positive = np.stack([np.bincount(index, outcome, len(bins)) for outcome in samples.outcome]).astype(np.float64)
+    parts = [_Curves.of(bins, positive[start : start + _STEP]) for start in range(0, len(positive), _STEP)]
+    return np.concatenate([part.error(norm) for part in parts])
+
+
+@estimates("true error", batched=of_samples)
+def averaged_error(
+    data: Data = None, y_prob: Column = None, *, norm: float = 1, **columns: Unpack[Columns]
+) -> Estimate:
+    r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
+
+    Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
+    rows and weighted by w_m: by their leave-one-out likelihood, and the more by their marginal likelihood the more that
+    favours the identity. With the plug-in square A of the average and the part V of it that is due to noise alone,
+
+    .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
+              \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
+              \sqrt{\max\bigl(0, 1 - (V/A)^5\bigr)}
+
+    where bars are means over the rows. Where the curve is well above its noise, shrinkage of the curves (downward)
+    and noise (upward) balance, and nothing is subtracted; as noise explains more and more of A, the result goes to
+    zero. On the ten published worlds and on their calibrated twins this has less bias than `debiased_ece` and
+    `sweep_ece`, and no larger root mean squared error, from 200 to 12,800 rows: see reproduce/results/averaged.md.
+
+    Parameters
+    ----------
+    data : Predictions, fine BinTable, or y_true
+        Binary predictions; for several classes take `Multiclass(...).top_label()`.
+    norm : float
+        The exponent q, at least 1 and finite.
+
+    References
+    ----------
+    The curves are those of the default map of `variational_error`; the correction for noise is new here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> averaged_error(rng.random(2000) < p**2, p).value  # the truth is 0.167
+    0.16...
+    >>> averaged_error(rng.random(2000) < p, p).value  # the truth is 0
+    0.0...
+    """
+    norm = _check_finite_norm(norm)
+    cells = _cells(data, y_prob)
+    curves = _curves(cells)
+    plug_in, noisy = (float(value[0]) for value in curves.squares)
+    details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(curves.weight[0, 0])}
+    value = float(curves.error(norm)[0])
+    return result(value, with_norm("Averaged error", norm), "averaged smooth curves", cells, **details)
+
+
+def _check_finite_norm(norm: float) -> float:
+    norm = check_norm(norm)
+    if np.isinf(norm):
+        message = "averaged_error needs a finite norm; for the largest gap use mce."
+        raise ValueError(message)
+    return norm
+
+
+def _cells(data: Data, y_prob: Column) -> BinTable:
+    """The exact table; for many rows a table on a grid that is finer than the curves can resolve."""
+    if not isinstance(data, BinTable):
+        data = binary(data, y_prob)
+        if len(data) > GRID_ROWS:
+            data = BinTable.of(data, HybridGrid(GRID_CELLS))
+    return outcome_cells(data, needed_by="averaged_error")
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """The curves of each of d sets of outcomes with the same scores, on m bins of them.
+
+    `share` (m) is that of each bin; `gap` and `noise` (d, j, m) are gap and variance of each curve.
+    """
+
+    share: Floats
+    gap: Floats
+    noise: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, bins: LogitBins, positive: Floats) -> _Curves:
+        """From the number of positive outcomes per set and bin."""
+        from calibrant.numerics.smoothers import member_fits
+
+        fits = member_fits(bins, positive, np.maximum(bins.mass - positive, 0.0))
+        fitted = expit(np.concatenate([fit.eta for fit in fits], axis=1))
+        variance = np.concatenate([fit.sampling_variance for fit in fits], axis=1)
+        share, noise = bins.mass / bins.mass.sum(), variance * (fitted * (1 - fitted)) ** 2
+        return cls(share, fitted - expit(bins.logit), noise, _weights(fits))
+
+    @property
+    def squares(self) -> tuple[Floats, Floats]:
+        """The plug-in square A of each set, and the part V of it that is due to noise."""
+        return self._average(self.gap**2), self._average(self.noise)
+
+    def error(self, norm: float) -> Floats:
+        """The averaged error of each set."""
+        plug_in, noisy = self.squares
+        ratio = np.minimum(noisy / np.where(plug_in > 0, plug_in, 1.0), 1.0)
+        kept = np.where(plug_in > 0, np.sqrt(1 - ratio**SHARPNESS), 0.0)
+        return np.asarray(self._average(np.abs(self.gap) ** norm) ** (1 / norm) * kept)
+
+    def _average(self, values: Floats) -> Floats:
+        return np.einsum("dj,dj->d", self.weight, values @ self.share)
+
+
+def _curves(cells: BinTable) -> _Curves:
+    """The curves of the one set of outcomes of a table."""
+    from calibrant.numerics.smoothers import LogitBins, raw_logit
+
+    # Weights are scaled to add up to the effective number of rows.
+    scale = cells.total / float(cells.weight_squares.sum())
+    raw = raw_logit(cells.predicted_mean)
+    bins = LogitBins.of(raw, cells.weight * scale)
+    positive = np.bincount(bins.index(raw), cells.observed * scale, len(bins)).astype(np.float64)
+    return _Curves.of(bins, positive[None])
+
+
+def _weights(fits: list[LogisticFits]) -> Floats:
+    """By leave-one-out likelihood, which keeps rough curves, or by marginal likelihood if that favours the identity."""
+    from calibrant.numerics.smoothers import member_weights
+
+    by_evidence, by_held_out = (member_weights(fits, by)[0] for by in ("evidence", "held_out"))
+    calibrated = np.cbrt(by_evidence[:, :1])  # even a small weight of the identity counts
+    return calibrated * by_evidence + (1 - calibrated) * by_held_out
+
 
 Choice = Literal["averaged", "variational", "binned", "spread", "coverage"]
 """What `calibration_error` takes as `method=`."""
@@ -28,7 +185,7 @@ Choice = Literal["averaged", "variational", "binned", "spread", "coverage"]
 def _of_samples(samples: SortedSamples, *, norm: Any = 1, method: Choice | None = None, **options: Any) -> Floats:
     """`calibration_error` of each sample."""
     if recommended(None, norm) == "averaged" if method is None else method == "averaged":
-        return averaged_errors(samples, norm=norm, **options)
+        return of_samples(samples, norm=norm, **options)
     pairs = zip(samples.outcome, samples.key, strict=True)
     return np.array([float(calibration_error(y, p, norm=norm, method=method, **options)) for y, p in pairs])
 

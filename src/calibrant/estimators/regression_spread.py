@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.predictions import BinnedColumns, Column, Columns
-from calibrant.estimators.binned import result, signed_root, with_norm
+from calibrant.estimators.binned import result, signed_root, swept, with_norm
 from calibrant.estimators.regression_common import (
     WIDE,
     ForecastData,
@@ -32,7 +32,6 @@ from calibrant.estimators.regression_common import (
     table_or_forecast,
     with_std,
 )
-from calibrant.estimators.sweep import swept
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate
@@ -56,9 +55,10 @@ def ence(
     .. math:: \sum_k \frac{w_k}{W} \frac{\lvert \mathrm{RMV}_k - \mathrm{RMSE}_k\rvert}{\mathrm{RMV}_k}, \qquad
               \mathrm{RMV}_k^2 = \overline{\sigma^2}, \quad \mathrm{RMSE}_k^2 = \overline{(y-\mu)^2} \text{ in bin } k
 
-    With bins of equal size this is the paper's mean over bins. Equal spreads are never split, so the result does not
-    depend on the order of rows; a constant spread is one bin. Too large a spread adds at most 1, too small a spread
-    is not bounded.
+    ``details["mean_over_bins"]`` is the plain mean of the same gaps over the bins, equation 8 of the paper. Both are
+    the same with bins of equal size; where ties or other edges make bins unequal, a bin of few rows counts less here.
+    Equal spreads are never split, so the result does not depend on the order of rows; a constant spread is one bin.
+    Too large a spread adds at most 1, too small a spread is not bounded.
 
     A calibrated forecaster does not score 0: noise alone gives about :math:`\sqrt{(\kappa-1) K / 2\pi n}` with K
     bins and errors of kurtosis κ. ``details["null"]`` holds that level (exact in the spread of sigma within bins
@@ -267,8 +267,9 @@ def _ence_result(table: BinTable, name: str, method: str, kurtosis: float, **det
         gaussian=ence_null(table, 3.0)[0],
     )
     some = table.filled()
-    worst = float(np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)).max())
-    return result(ence_value(table), name, method, table, null=null, largest=worst, **details)
+    gaps = np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean))
+    named = {"largest": float(gaps.max()), "mean_over_bins": float(gaps.mean())}
+    return result(ence_value(table), name, method, table, null=null, **named, **details)
 
 
 @estimates("scale factor", norm="squared")

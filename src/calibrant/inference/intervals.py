@@ -25,8 +25,7 @@ from calibrant.table.task import Unlabeled, task_of
 if TYPE_CHECKING:
     from calibrant.inference.forecast_intervals import LogScale, Wilson
     from calibrant.inference.inversion.classwise import ClasswiseInversion
-    from calibrant.inference.inversion.pit import PitInversion
-    from calibrant.inference.inversion.spread import SpreadInversion
+    from calibrant.inference.inversion.spread import PitInversion, SpreadInversion
     from calibrant.inference.isotonic_bands import IsotonicBand
     from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
     from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound
@@ -63,7 +62,7 @@ def _method_of_forecasts(quantity: str) -> Method | None:
 
         return SpreadInversion()
     if quantity == "coverage error":
-        from calibrant.inference.inversion.pit import PitInversion
+        from calibrant.inference.inversion.spread import PitInversion
 
         return PitInversion()
     if quantity in ("scale factor", "coverage"):
@@ -334,7 +333,7 @@ def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
 
 def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
     from calibrant.inference.forecast_intervals import Wilson
-    from calibrant.inference.inversion.pit import PitInversion
+    from calibrant.inference.inversion.spread import PitInversion
 
     if isinstance(method, PitInversion | Wilson):
         return method.interval(asked.data, asked.estimate, level=asked.level)

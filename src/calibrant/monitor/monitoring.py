@@ -16,11 +16,23 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
-from calibrant.monitor import state
-from calibrant.monitor.bets import CELLS, LEAVES, Bets, cell_edges, cells_of, log_evidence, log_sum, strongest
+from calibrant.monitor import blocks as state
+from calibrant.monitor.bets import (
+    CELLS,
+    LEAVES,
+    Bets,
+    cell_edges,
+    cells_of,
+    closed_testing,
+    improvement,
+    log_evidence,
+    log_sum,
+    mean_sequence,
+    sequence_interval,
+    strongest,
+)
 from calibrant.monitor.blocks import FIRST, LIFE, Blocks, start_weight
 from calibrant.monitor.deliveries import EVERYTHING, GROUP_CELLS, Delivery, Kind, Times, period_name, period_numbers
-from calibrant.monitor.sequences import closed_testing, improvement, mean_sequence, sequence_interval
 from calibrant.monitor.status import Status, Where
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.auto import Auto

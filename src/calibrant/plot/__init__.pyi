@@ -1,9 +1,9 @@
 from .canvas import axes as axes
-from .panels import class_panels as class_panels
-from .panels import confidence_strip as confidence_strip
-from .panels import forest as forest
 from .reliability_diagrams import before_after as before_after
+from .reliability_diagrams import class_panels as class_panels
+from .reliability_diagrams import confidence_strip as confidence_strip
 from .reliability_diagrams import forecast_diagram as forecast_diagram
+from .reliability_diagrams import forest as forest
 from .reliability_diagrams import reliability_diagram as reliability_diagram
 from .reliability_diagrams import score_histogram as score_histogram
 from .validation import cost_diagram as cost_diagram

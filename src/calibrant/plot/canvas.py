@@ -10,7 +10,7 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.6"
 #: Test: tests/plot/test_reliability_diagrams.py::test_new_figures_are_square_and_fit_a_column_with_the_legend_below.
 COLUMN, LEGEND = 3.4, 1.25
 #: Panels in a row.
-#: Test: tests/plot/test_panels.py::test_many_classes_show_the_most_frequent_in_rows_of_four.
+#: Test: tests/plot/test_reliability_diagrams_panels.py::test_many_classes_show_the_most_frequent_in_rows_of_four.
 ACROSS = 4
 
 

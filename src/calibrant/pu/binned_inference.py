@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.debiased import debiased_gaps
+from calibrant.estimators.binned import debiased_gaps
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Significance
 from calibrant.results.target import Target

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals
 from calibrant.numerics.multiclass_features import SharedFeatures
 from calibrant.numerics.multiclass_map import Correction, Frame, Locality, Stages, fit_stages, working_weights
-from calibrant.numerics.pair_tables import PairCells, PairTables
+from calibrant.numerics.multiclass_matrices import PairCells, PairTables
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.simplex_kernels import SimplexKernels
 from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
@@ -18,6 +18,10 @@ from calibrant.recalibrate.inputs import BinomialCells, Scores
 #: Parts of the rows over which the isotonic member is cross-fitted.
 #: Test: tests/recalibrate/test_variational_maps.py::test_five_parts_hold_every_row_once.
 PARTS = 5
+#: Rows that `ConditionalLogit` predicts at once, always as many, the last one repeated: products of matrices round by
+#: their shape, and what a row is predicted must not depend on the rows beside it.
+#: Test: tests/recalibrate/test_variational_maps.py::test_a_row_alone_is_predicted_as_among_others.
+ROWS = 128
 
 
 class Smoothed(BinaryRecalibrator):
@@ -151,11 +155,13 @@ class ConditionalLogit(Recalibrator):
         local = Correction(self.near_, self.surplus_, self.expected_, self.local_)
         kernels = SimplexKernels(self.kernels_at_, self.kernels_outcome_, self.kernels_share_)
         result = np.empty((len(scores), scores.classes))
-        for block in row_blocks(len(scores), max(scores.classes, len(kernels.at))):
-            rows = stages.frame.prepare(_matrix(scores.take(block)), logits=scores.logits)
+        for start in range(0, len(scores), ROWS):
+            places = np.minimum(np.arange(start, start + ROWS), len(scores) - 1)
+            rows = stages.frame.prepare(_matrix(scores.take(places)), logits=scores.logits)
             q = np.exp(local.added_to(stages.logs(rows), rows.places).astype(np.float64))
             q = kernels.averaged(q / q.sum(axis=1, keepdims=True), rows.probabilities)
-            result[block] = q / q.sum(axis=1, keepdims=True)
+            block = result[start : start + ROWS]
+            block[:] = (q / q.sum(axis=1, keepdims=True))[: len(block)]
         return result
 
     def _stages(self) -> Stages:

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
+from calibrant.data.judged import Judged
 from calibrant.data.predictions import Column, Columns, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.inference.groupings import Grouping, groupings
@@ -51,7 +52,8 @@ def report(
     ----------
     data : Predictions, fine BinTable, or y_true
         Several classes are tested and recalibrated as whole vectors. A table gives the same report from any number of
-        rows. With plain arrays, `y_prob` comes next.
+        rows. Of `Judged` answers it says what few gold labels and the judge tell, and what to label next. With plain
+        arrays, `y_prob` comes next.
     by : array-like, or a mapping, list or frame of several, optional
         The group of each row. Every group is tested, with p-values that allow for their number. Of several columns each
         is a grouping of its own, and the cross of every two is one more. For a table: a table per group.
@@ -108,9 +110,13 @@ def _built(data: Any, options: Options) -> Report:
     """The report of the task that the data are of."""
     from calibrant.reporting import task_reports as tasks
 
-    task = task_of(data)
+    task = None if isinstance(data, Judged) else task_of(data)
     if isinstance(data, Multiclass):
         return tasks.built(tasks.MulticlassReport(data, options))
+    if isinstance(data, Judged):
+        from calibrant.reporting.judged_reports import JudgedReport
+
+        return tasks.built(JudgedReport(data, options))
     if isinstance(task, Unlabeled):
         return tasks.built(tasks.UnlabeledReport(data, options))
     if isinstance(task, Spread) or isinstance(data, Forecast):

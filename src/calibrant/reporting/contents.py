@@ -47,6 +47,7 @@ class Facts:
     model: str | None = None
     source: str | None = None
     classes: int | None = None
+    labels: int | None = None
 
 
 @dataclass(frozen=True)
@@ -352,7 +353,37 @@ class Audited:
     features: tuple[tuple[str, Value], ...]
 
 
-Section = Reliability | OverTime | Groups | Audited | Recalibration | BinCounts | Classes | Spread | Shares
+@dataclass(frozen=True)
+class JudgeRow:
+    """A judge's scores as probabilities of gold: mean score, share that is right, error, and the test's p-value.
+
+    Of scores outside of [0, 1] only the number of gold labels is known.
+    """
+
+    name: str
+    labels: int
+    mean: float | None = None
+    right: Value | None = None
+    error: Value | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Judged answers by confidence, is the judge calibrated, and what to label next.
+
+    `gain` is the width of the interval of the accuracy over that of the gold labels alone.
+    """
+
+    ranges: tuple[Bin, ...]
+    judges: tuple[JudgeRow, ...]
+    gold: int
+    gain: float | None
+    code: str
+    note: str = ""
+
+
+Section = Labels | Reliability | OverTime | Groups | Audited | Recalibration | BinCounts | Classes | Spread | Shares
 
 
 @dataclass(frozen=True)
@@ -367,7 +398,7 @@ class Omitted:
 class Contents:
     """Everything a report says and shows, in reading order."""
 
-    kind: Literal["binary", "top label", "classes", "regression", "unlabeled"]
+    kind: Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]
     facts: Facts
     verdict: Verdict
     numbers: tuple[Number, ...]

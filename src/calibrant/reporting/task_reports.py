@@ -1,4 +1,4 @@
-"""One pipeline from data to a report, and the four tasks that it serves.
+"""One pipeline from data to a report, and the tasks that it serves.
 
 `built` collects the evidence of a task, makes its sections, judges all tests together, looks up the verdict in the
 task's truth table, and puts numbers, findings and notes beside it. A task (binary, multiclass, forecasts,
@@ -19,17 +19,14 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import fail
-from calibrant.estimators.binned import ece
-from calibrant.estimators.cumulative import ks_error
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import auc, brier, log_loss
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, std_dispersion, uce
-from calibrant.estimators.smooth_errors import smooth_ece
-from calibrant.estimators.sweep import sweep_ece
+from calibrant.estimators.smooth_errors import ks_error, smooth_ece
 from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
@@ -43,6 +40,7 @@ from calibrant.reporting.contents import (
     Contents,
     Facts,
     Groups,
+    Labels,
     Number,
     Omitted,
     Options,
@@ -92,13 +90,13 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
-READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
+READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Labels, Audited, Recalibration, BinCounts)
 
 
 class TaskReport(ABC, Generic[Evidence]):
     """What one task registers; `row` and `event` are what these are called, unless the user says."""
 
-    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled"]]
+    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]]
     row: ClassVar[str] = "row"
     event: ClassVar[str] = "event"
     table: ClassVar[TruthTable[Any]]

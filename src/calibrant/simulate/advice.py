@@ -12,11 +12,9 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.binned import ece
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
+from calibrant.estimators.recommended import averaged_error
 from calibrant.estimators.smooth_errors import kde_ece
-from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, text_table

@@ -208,7 +208,7 @@ class BiasTable:
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Bias against size, one line per estimator, averaged over worlds (needs matplotlib)."""
-        from calibrant.plot.simulations import bias_lines
+        from calibrant.plot.validation import bias_lines
 
         return bias_lines(self, ax=ax, **style)
 

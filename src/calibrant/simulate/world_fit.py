@@ -118,7 +118,7 @@ class WorldFit:
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Simulated against real error, with the diagonal (needs matplotlib)."""
-        from calibrant.plot.simulations import goodness_points
+        from calibrant.plot.validation import goodness_points
 
         return goodness_points([self.goodness()], ax=ax, **style)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.estimators.sweep import largest_rising
+from calibrant.estimators.binned import largest_rising
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.rows import Rows

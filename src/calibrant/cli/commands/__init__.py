@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # isort: off
 # In the order of the help.
-from calibrant.cli.commands import report, measure, audit, monitor, recalibrate, compare  # noqa: F401
+from calibrant.cli.commands import report, measure, audit, monitor, recalibrate  # noqa: F401
 
 # isort: on
 from calibrant.cli.commands.application import app, run

@@ -11,11 +11,11 @@ from typer import Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import refuse, require_writable, say, stage, title_of, writing
-from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
+from calibrant.cli.options import JUDGED, TASK, Files, Force, Json, Seed, option, takes
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def report(
     files: Files,
     columns: Columns,
@@ -71,7 +71,7 @@ def report(
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def serve(
     files: Files,
     columns: Columns,

@@ -111,11 +111,9 @@ def make_scorers() -> dict[str, Scorer]:
     >>> scores["test_neg_brier"].round(2)
     array([-0.11, -0.14])
     """
-    from calibrant.estimators.binned import ece
-    from calibrant.estimators.debiased import debiased_ece
+    from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
     from calibrant.estimators.proper_scores import brier, log_loss
     from calibrant.estimators.recommended import calibration_error
-    from calibrant.estimators.sweep import sweep_ece
 
     proper = (brier, log_loss)
     measures = {f"neg_{one.__name__}": one for one in (calibration_error, ece, debiased_ece, sweep_ece, *proper)}

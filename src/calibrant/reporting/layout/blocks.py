@@ -9,10 +9,12 @@ from typing import Any
 
 from calibrant.reporting.contents import (
     Audited,
+    Bin,
     BinCounts,
     Classes,
     Contents,
     Groups,
+    Labels,
     OverTime,
     Recalibration,
     Reliability,
@@ -36,7 +38,7 @@ from calibrant.reporting.drawing.reliability import (
     bin_counts_figure,
     reliability_figure,
 )
-from calibrant.reporting.drawing.table_cells import FEWEST, strip_columns, strip_table, strip_title
+from calibrant.reporting.drawing.table_cells import FEWEST, QUIET, Forest, strip_columns, strip_table, strip_title
 from calibrant.reporting.drawing.task_figures import (
     coverage_figure,
     implied_figure,
@@ -51,10 +53,12 @@ from calibrant.reporting.layout.elements import (
     callout,
     code_box,
     confidence_key,
+    data_table,
     drawn,
     group_table,
     implied_key,
     map_table,
+    plain_table,
     probability_key,
     range_table,
     rejected,
@@ -63,7 +67,15 @@ from calibrant.reporting.layout.elements import (
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
-from calibrant.reporting.text import classes_shown, covered, shown_groups
+from calibrant.reporting.text import (
+    classes_shown,
+    confidence_table,
+    covered,
+    gold_in_words,
+    judge_table,
+    shown_groups,
+)
+from calibrant.results.estimate import Value
 
 
 def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
@@ -284,6 +296,40 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     yield Block("diagram", "Reliability", implied.title, about, body)
 
 
+def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
+    """Accuracy by confidence, is the judge calibrated, and what to label next."""
+    if section.ranges:
+        table = confidence_table(section)
+        forest = Forest.of_differences([_less_predicted(one) for one in section.ranges])
+        cells = [
+            (*row[:3], forest.cell(_less_predicted(one), QUIET, width=160), f"{row[3]} ({row[4]})")
+            for one, row in zip(section.ranges, table.rows, strict=True)
+        ]
+        drawn_head = forest.head(160, "← over-confident", "under →")
+        head = ("Confidence", "Rows", "Mean", drawn_head, "Right (95 % interval)")
+        words = (
+            "Accuracy less mean confidence, in points, and the accuracy, of all answers in a range of confidence. Each "
+            "interval holds by itself; the verdict allows for all tests."
+        )
+        body = plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
+        yield Block("confidence", "By confidence", "Accuracy by confidence", words, tag("figure", body))
+    shown = judge_table(section).filled()
+    note = f"{gold_in_words(section)} {section.note}".strip()
+    lead = "Scores of the judge as probabilities that gold is right, on the answers that have both."
+    body = joined([data_table(shown, shown.heading), callout("What it is worth.", note) if note else None])
+    yield Block("judge", "Judge", "Is the judge calibrated?", lead, body)
+    about = (
+        "Drawn where the recalibrated judge is least sure, with known probabilities: pass the weights with the new "
+        "labels, and every interval stays valid."
+    )
+    yield Block("next", "Next labels", "What to label next", about, code_box("Python", section.code))
+
+
+def _less_predicted(one: Bin) -> Value:
+    ends = (None if end is None else 100 * (end - one.predicted) for end in (one.observed.low, one.observed.high))
+    return Value(100 * (one.observed.value - one.predicted), *ends)
+
+
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Reliability: reliability_block,
     OverTime: over_time_block,
@@ -294,6 +340,7 @@ _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Classes: classes_block,
     Spread: spread_block,
     Shares: shares_block,
+    Labels: labels_block,
 }
 
 

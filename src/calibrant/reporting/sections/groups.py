@@ -14,7 +14,7 @@ from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.binned import debiased_ece
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 
 from calibrant.reporting.contents import (
     Bin,
@@ -187,14 +188,21 @@ class Probabilities(Shared):
 
     @property
     def backwards(self) -> bool:
-        """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
-        return self.rejects and self.slope is not None and self.slope.high is not None and self.slope.high < 0
+        """Whether higher scores go with fewer events: the interval of the slope ends nearer to the estimate than to 0.
+
+        An estimate that is normal lies four standard errors below 0 then. An interval that only just excludes 0 is no
+        reason to suspect the wrong column: scores that say nothing have one in 2.5 % of samples.
+        """
+        if not self.rejects or self.slope is None or self.slope.high is None:
+            return False
+        value = self.slope.value
+        return value < 0 and self.slope.high < (value / 2 if isfinite(value) else 0)
 
     @property
     def uninformative(self) -> bool:
-        """Whether higher scores do not go with more events: the interval of the slope includes 0 and no 1/2."""
+        """Whether higher scores do not go with more events: the interval of the slope holds 0 or less, and no 1/2."""
         low, high = (None, None) if self.slope is None else (self.slope.low, self.slope.high)
-        return self.rejects and low is not None and high is not None and low <= 0 <= high < 0.5
+        return self.rejects and not self.backwards and low is not None and high is not None and low <= 0 and high < 0.5
 
     @property
     def tilted(self) -> bool:
@@ -225,6 +233,21 @@ class Probabilities(Shared):
             return None
         ends = [None if end is None else self.predicted * (1 - end) for end in (self.ratio.high, self.ratio.low)]
         return Value(self.predicted - self.base_rate, *ends)
+
+
+@dataclass(frozen=True)
+class JudgedAnswers(Probabilities):
+    """Answers with a confidence and a judge's score, of which few have a gold label; `rarer_gold` is of the rarer kind.
+
+    Everything is about all answers, so that `events` are the estimated accuracy times their number. `sampled` says
+    whether the probabilities of being labelled were given; `unlabelled` are groups without a gold label.
+    """
+
+    gold: int = 0
+    rarer_gold: float = 0.0
+    accuracy: Value | None = None
+    sampled: bool = False
+    unlabelled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

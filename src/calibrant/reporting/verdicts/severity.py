@@ -13,12 +13,7 @@ from typing import Any, TypeVar
 from calibrant.inference.multiplicity import holm
 from calibrant.reporting.contents import Change, GroupRow, Groups, OverTime, Severity, Threshold
 from calibrant.reporting.sections.groups import enough_events
-from calibrant.reporting.verdicts.evidence import (
-    ALPHA,
-    Probabilities,
-    Shared,
-    VerdictTest,
-)
+from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
 from calibrant.results.estimate import Value
 
 #: The one limit, as a share of the rarer outcome's frequency: an error that is surely above is a problem, one that is
