@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.judged import Judged
-from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import accuracy
-from calibrant.estimators.recommended import calibration_error
+from calibrant.estimators.recommended import averaged_error, calibration_error
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.groupings import groupings
