@@ -188,7 +188,9 @@ def test_probabilities_of_several_classes_are_divided_by_their_sum():
     p = np.array([[0.2, 0.3, 0.5005], [0.5, 0.25, 0.25]])
     rows = multiclass_rows(cal.Multiclass([2, 0], p), [1.0, 1.0], 0)
     assert rows.predicted.sum(axis=1) == pytest.approx(1.0, abs=1e-15)
-    assert rows.outcome.tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert rows.row is not None
+    assert rows.row.tolist() == [1, 0]  # by the sum of squares
+    assert rows.outcome.tolist() == [[1, 0, 0], [0, 0, 1]]
     assert rows.columns == 3
 
 

@@ -33,7 +33,7 @@ CASES = {
     "L3": (DATA, {"norm": 3}, cal.variational_error, "Calibration error (L3)", "variational, 5 folds, averaged"),
     "KL": (DATA, {"norm": "kl"}, cal.variational_error, "Calibration error (KL)", "variational, 5 folds"),
     "top label": (CLASSES.top_label(), {}, cal.averaged_error, "Calibration error (L1)", "averaged smooth curves"),
-    "classes": (CLASSES, {}, cal.variational_error, "Calibration error (L1)", "variational, 5 folds, conditional"),
+    "classes": (CLASSES, {}, cal.variational_error, "Calibration error (L1)", "variational, 5 folds x 3, conditional"),
     "spreads": (SPREADS, {}, cal.ence, "Calibration error (ENCE)", "spread, EqualMass(n_bins=10)"),
     "table of spreads": (
         cal.BinTable.of(SPREADS, cal.table.Distinct()), {}, cal.ence, "Calibration error (ENCE)", "spread, EqualMass",

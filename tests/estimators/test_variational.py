@@ -364,3 +364,32 @@ def test_other_distances_are_refused():
     distance = cal.estimators.Distance(lambda f, q: q, lambda f, q: q)
     with pytest.raises(ValueError, match="on positive-unlabeled data"):
         cal.variational_error(sample(), norm=distance)
+
+
+def test_no_result_of_several_classes_depends_on_the_order_of_rows():
+    rng = np.random.default_rng(31)
+    p = rng.dirichlet([0.7] * 4, 500)
+    data = cal.Multiclass(draw_classes(rng, p), p**1.3 / (p**1.3).sum(axis=1, keepdims=True))
+    again = rng.permutation(500)
+    other = cal.Multiclass(data.y_true[again], data.y_prob[again])
+    for options in ({}, {"repeats": 1}, {"top_label": "full"}):
+        assert float(cal.variational_error(other, **options)) == pytest.approx(
+            float(cal.variational_error(data, **options)), abs=1e-12
+        )
+    low = [cal.interval(cal.variational_error, one).interval.low for one in (data, other)]
+    assert low[0] == pytest.approx(low[1], abs=1e-12)
+
+
+def test_seeds_move_little():
+    """Three divisions are averaged by default: the spread over seeds is that of one division over the root of 3."""
+    rng = np.random.default_rng(32)
+    p = rng.dirichlet([0.7] * 4, 400)
+    data = cal.Multiclass(draw_classes(rng, p), p)
+    default = cal.variational_error(data)
+    assert float(default) == float(cal.variational_error(data, repeats=3))
+    assert default.method == "5 folds x 3, conditional logit"
+    spread = [
+        np.std([float(cal.variational_error(data, repeats=repeats, seed=seed)) for seed in range(8)])
+        for repeats in (None, 1)
+    ]
+    assert spread[0] < 0.9 * spread[1]

@@ -127,7 +127,7 @@ def decompose(
     >>> y = (rng.random((1000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     >>> parts = decompose(cal.Multiclass(y, p**2 / (p**2).sum(axis=1, keepdims=True)))
     >>> parts.miscalibration  # the true one is 0.036
-    <Miscalibration 0.0..., n=1_000, 5 folds, conditional logit>
+    <Miscalibration 0.0..., n=1_000, 5 folds x 3, conditional logit>
     """
     if score not in ("brier", "log_loss"):
         message = f"score must be 'brier' or 'log_loss', got {score!r}."

@@ -41,7 +41,7 @@ def variational_error(
     norm: Norm = 1,
     recalibrator: Any = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 0,
     top_label: TopLabel = False,
     bound: Bound | None = None,
@@ -75,9 +75,11 @@ def variational_error(
         A map of `calibrant.recalibrate` or any scikit-learn classifier, cloned for every fold and fed with the
         predicted probabilities (one column for binary). By default a fast average of smoothers of the logit (binary)
         or a conditional logit with local corrections (several classes), tuned inside the training folds.
-    folds, repeats : int
-        Number of folds, and of divisions into folds to average over. Folds are not stratified: that would break
-        the bound.
+    folds : int
+        Number of folds. They are not stratified: that would break the bound.
+    repeats : int, optional
+        Number of divisions into folds to average over; by default 3 for at most 20,000 rows of three or more classes,
+        else 1. The order of the rows never matters.
     seed : int
         Decides the folds.
     top_label : False, "reduced" or "full"
@@ -129,7 +131,7 @@ def variational_errors(
     norms: Sequence[Norm],
     recalibrator: Any = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 0,
     top_label: TopLabel = False,
     bound: Bound | None = None,
@@ -166,7 +168,7 @@ def overconfidence(
     norm: Norm = 1,
     recalibrator: Any = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 0,
     top_label: Literal["reduced", "full"] = "reduced",
     bound: Bound | None = None,
@@ -203,7 +205,7 @@ def underconfidence(
     norm: Norm = 1,
     recalibrator: Any = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 0,
     top_label: Literal["reduced", "full"] = "reduced",
     bound: Bound | None = None,
@@ -235,7 +237,7 @@ def refinement(
     score: Score = "brier",
     recalibrator: Any = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 0,
     floor: float = 0.0,
     **columns: Unpack[Columns],
@@ -279,7 +281,7 @@ def pu_variational_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
     if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
         message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
         raise ValueError(message)
-    repeats = settings.repeats
+    repeats = settings.repeats or 1
     found = [_cross_fitted(data, norm, settings, repeat) for repeat in range(repeats)]
     value, error = np.mean(found, axis=0)
     words = f"{settings.folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(settings.recalibrator)}"

@@ -21,6 +21,7 @@ from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.cross_fitting import (
     CrossFitted,
     binary_rows,
+    divisions,
     multiclass_rows,
     recalibrated,
     recalibrator_name,
@@ -152,7 +153,7 @@ class Settings:
 
     recalibrator: Any = None
     folds: int = 5
-    repeats: int = 1
+    repeats: int | None = None
     seed: int = 0
     top_label: TopLabel = False
     bound: Bound | None = None
@@ -161,7 +162,8 @@ class Settings:
     def __post_init__(self) -> None:
         validation.seed(self.seed)
         for name, minimum in (("folds", 2), ("repeats", 1)):
-            validation.whole(name, getattr(self, name), minimum=minimum)
+            if getattr(self, name) is not None:
+                validation.whole(name, getattr(self, name), minimum=minimum)
         if self.top_label not in (False, "reduced", "full"):
             message = f"top_label must be False, 'reduced' or 'full', got {self.top_label!r}."
             raise ValueError(message)
@@ -200,7 +202,7 @@ class Variational:
             message = "A list of tables has its folds already; give one table (or the rows) for a split sample."
             raise ValueError(message)
         runs = []
-        for repeat in range(1 if split or tables else settings.repeats):
+        for repeat in range(1 if split or tables else settings.repeats or _divisions(source, settings)):
             rows = _rows(source, settings, [settings.seed, repeat])
             rows = recalibrated(rows, settings.recalibrator, targets=[TRAINING_PARTS] if split else None)
             if split:
@@ -293,7 +295,7 @@ class Variational:
         rows = self.runs[0]
         infinite = np.flatnonzero(~np.isfinite(values_of(rows)))
         if rows.row is not None:
-            first = int(rows.row[infinite[0]]) if len(infinite) else None
+            first = int(rows.row[infinite].min()) if len(infinite) else None
             return log_provenance(self.method, self.settings.floor, infinite=len(infinite), first=first)
         counted = np.array_equal(rows.weight, rows.weight_squares)
         count = round(float(rows.weight[infinite].sum())) if counted or not len(infinite) else None
@@ -324,6 +326,12 @@ def _source(data: Any, y_prob: ArrayLike | None) -> Source:
     if isinstance(data, BinTable) or (isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], BinTable)):
         return data
     return binary(data, y_prob)
+
+
+def _divisions(source: Source, settings: Settings) -> int:
+    """Divisions into folds that are averaged where the user does not say how many."""
+    vectors = isinstance(source, Multiclass) and settings.top_label != "reduced" and settings.recalibrator is None
+    return divisions(len(source), source.y_prob.shape[1]) if vectors and isinstance(source, Multiclass) else 1
 
 
 def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:

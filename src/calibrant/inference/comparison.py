@@ -85,7 +85,7 @@ class PairedCrossFits:
         from scipy.special import ndtr, ndtri
 
         norm = checked(norm)
-        split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0]) for data in (a, b))
+        split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0], order=np.arange(len(a))) for data in (a, b))
         rows = [recalibrated(one, None) for one in split]
         first, second = (one.contributions(norm) for one in rows)
         if not (np.isfinite(first).all() and np.isfinite(second).all()):

@@ -135,3 +135,13 @@ def test_no_surprise_is_no_proof():
     certain = cal.Multiclass(np.zeros(30, int), np.tile([1.0, 0.0], (30, 1)))
     found = ClasswiseInversion().interval(certain)
     assert (found.low, found.high) == (0.0, pytest.approx(np.log(1 / 0.00875) / 30))
+
+
+def test_names_of_classes_and_the_order_of_rows_do_not_matter():
+    data, _ = sample(400, 4, temperature=1.5, seed=3)
+    names, rows = np.array([2, 0, 3, 1]), np.random.default_rng(0).permutation(400)
+    renamed = cal.Multiclass(np.argsort(names)[data.y_true][rows], data.y_prob[:, names][rows])
+    first, second = (ClasswiseInversion(99).interval(one) for one in (data, renamed))
+    assert first.low > 0
+    assert second.low == pytest.approx(first.low, abs=1e-9)
+    assert second.high == pytest.approx(first.high, abs=1e-9)

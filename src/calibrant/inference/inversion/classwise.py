@@ -215,7 +215,7 @@ class ClasswiseInversion:
             raise ValueError(message)
         rng = generator(self.seed, "classwise inversion")
         rows = independent_rows(data, needed_by="ClasswiseInversion", named=False)
-        trial = _Trial.of(ClasswiseFit.of(*rows), self.draws, rng)
+        trial = _Trial.of(ClasswiseFit.of(*_in_own_order(*rows)), self.draws, rng)
         upper_risk = UPPER_SHARE * (1 - level) / 2
         unseen = -2 * np.log(upper_risk) / data.y_prob.size  # n rows without a surprise do not exclude so many misses
         paths = {name: trial.path(law, norm, (upper_risk, tail_risk(level))) for name, law in trial.laws().items()}
@@ -230,6 +230,16 @@ class ClasswiseInversion:
             assumption="independent rows; gaps that are smooth in the probability of their class; approximate",
             target=Target("classwise mean", norm),
         )
+
+
+def _in_own_order(probability: Floats, labels: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+    """Classes by their mean probability and rows by the sum of their squares: names and order of rows do not matter."""
+    count = np.bincount(labels, minlength=probability.shape[1])
+    squares, means = (probability**2).mean(axis=0).round(12), probability.mean(axis=0).round(12)
+    classes = np.lexsort((count, squares, means))
+    p, y = probability[:, classes], np.argsort(classes)[labels]
+    rows = np.lexsort((y, p @ np.sqrt(np.arange(2, p.shape[1] + 2)), np.einsum("nk,nk->n", p, p)))
+    return p[rows], y[rows]
 
 
 @dataclass(frozen=True, eq=False)
