@@ -86,18 +86,18 @@ def calibrated(name: str, n: int, rng: np.random.Generator) -> tuple[Any, Featur
 
 
 CALIBRATED = (
-    "plain (T)",
-    "clusters of 1 to 15 (T)",
-    "clusters of 2 to 16, half alike",
-    "clusters, 2 % events",
+    "tied scores (T)",
     "log-normal weights (T)",
+    "heavy tails (T)",
+    "clusters of 2 to 16, half alike",
+    "clusters of 1 to 15 (T)",
+    "clusters, 2 % events",
     "high cardinality, missing (T)",
     "ugly columns",
-    "0.5 % events (T)",
-    "heavy tails (T)",
-    "tied scores (T)",
-    "scores near 0 and 1 (T)",
+    "plain (T)",
     "coverage of a Gaussian",
+    "scores near 0 and 1 (T)",
+    "0.5 % events (T)",
     "three classes",
     "30 noise features",
 )
@@ -105,20 +105,20 @@ CALIBRATED = (
 
 def level(name: str, n: int, samples: int) -> Row:
     """How often a calibrated model is rejected, gets a segment, or a positive bound."""
-    p_values, segments, bounds = [], 0, 0
+    p_values, shown, bounds = [], [], 0
     for sample in range(samples):
         rng = np.random.default_rng([11, sample, n, CALIBRATED.index(name)])
         data, X = calibrated(name, n, rng)
         found = cal.audit(data, X, seed=sample)
         p_values.append(found.test.p_value)
-        segments += bool(found.segments)
-        if not found.parts:
-            bounds += found.test.p_value <= 0.05 and _lower_bound(found.rows, found._forward, 0.05) > 0
+        shown.append(len(found.segments))
+        one = next(iter(found.parts.values()), found)  # of several classes, the error is that of the top label
+        bounds += one.test.p_value <= one.alpha and _lower_bound(one.rows, one._forward, one.alpha) > 0
     p = np.array(p_values)
     return {
         "rejected at 5 %": round(float(np.mean(p <= 0.05)), 4),
         "at 1 %": round(float(np.mean(p <= 0.01)), 4),
-        "any segment": round(segments / samples, 4),
+        "any segment": round(float(np.mean(np.array(shown) > 0)), 4),
         "positive bound": round(bounds / samples, 4),
     }
 
@@ -300,8 +300,7 @@ def census(columns: str, rows: int, samples: int) -> Row:
 def main() -> None:
     """Measure what is missing and write the page."""
     samples = asked_samples(__doc__)
-    cells = [(name, 500, 10 * samples) for name in CALIBRATED]
-    cells += [(name, 3000, 10 * samples) for name in CALIBRATED[:5]]
+    cells = [(name, n, 10 * samples) for n in (300, 3000) for name in CALIBRATED]
     keys = ("world", "rows", "samples")
     tables: list[tuple[str, str, Any, Any]] = [
         ("Segments planted and found", "segments", [(k, 10_000, samples) for k in (1, 3, 10)], recovered),

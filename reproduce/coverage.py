@@ -31,7 +31,7 @@ from reproduce.coverage_tests import power_task, power_worlds, size_task, test_n
 from reproduce.coverage_worlds import PublishedWorld, ScoreWorld, calibrated, published, rough, unseen
 
 RESULTS = Path(__file__).with_name("results")
-PAGE = Path(__file__).parents[1] / "docs/inference.md"
+PAGE = Path(__file__).parents[1] / "docs/evidence/coverage.md"
 AnyWorld = PublishedWorld | ScoreWorld | ClusteredWorld | WeightedWorld
 NORMS = (1.0, 2.0)
 DRAWS = 299

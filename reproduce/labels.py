@@ -5,9 +5,9 @@ rare errors; whole questions labelled; labels drawn with known, unequal probabil
 levels. "gold" is the same interval of the labelled rows alone. ppi++ (ppi-python) and CBPE (NannyML) are run on the
 same samples where they are installed.
 
-    python -m reproduce.labels [samples of each cell] [means|errors|none ...]
+    python -m reproduce.labels [samples of each cell] [means|errors|none ...] [worlds ...]
 
-writes reproduce/results/labels.md.
+writes reproduce/results/labels.md after every world; cells that were measured before with more samples are kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ MEANS = {
 ERRORS = {
     "rare errors": (200,), "whole questions": (200,), "unequal probabilities": (200,), "useless judge": (200,),
     "right in 90 %": (50, 200, 1000), "calibrated, right in 90 %": (200,), "wave": (200,),
-    "few levels, verdicts missing": (200,), "perfect": (200,),
+    "few levels, verdicts missing": (200,), "perfect": (200,), "calibrated, rare errors": (200,),
+    "calibrated, whole questions": (200,), "wave of few levels": (200,), "uneven questions, rows labelled": (200,),
 }  # fmt: skip
 
 
@@ -53,10 +54,10 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
     more: dict[str, Any] = {}
     p = rng.beta(4, 2, n)
     h = expit(0.6 * logit(p))
-    if name == "rare errors":
+    if name.endswith("rare errors"):
         p = rng.beta(30, 1, n)
         h = 1 - 0.6 * (1 - p)
-    elif name == "whole questions":
+    elif name.endswith("whole questions"):
         group, by = np.arange(n) // 4, np.arange(n) % 4
         luck, skill = rng.normal(0, 1.5, n // 4)[group], np.array([0.2, 0.6, 1.0, 1.4])[by]
         h = expit(skill + luck)
@@ -68,14 +69,16 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
         h = expit(0.5 + luck)
         p = expit(0.5 + 0.5 * luck + rng.normal(0, 0.5, n))
         more = {"group": group}
-    elif name == "wave":
-        p = rng.random(n)
+    elif name.startswith("wave"):
+        p = rng.integers(1, 20, n) / 20 if name == "wave of few levels" else rng.random(n)
         h = np.clip(p + 0.12 * np.sin(6 * np.pi * p), 0, 1)
     elif name == "few levels, verdicts missing":
         p = rng.choice([0.5, 0.7, 0.9, 0.95, 1.0], n)
         h = np.array([0.5, 0.6, 0.75, 0.9, 0.9])[np.searchsorted([0.5, 0.7, 0.9, 0.95, 1.0], p)]
-    elif name.startswith("calibrated"):
-        h = p
+    if name == "calibrated, whole questions":  # the judge, not the answers, errs by question
+        more = {"group": np.arange(n) // 4, "by": np.arange(n) % 4}
+        p = expit(np.array([0.2, 0.6, 1.0, 1.4])[more["by"]] + rng.normal(0, 1, n // 4)[more["group"]])
+    h = p if name.startswith("calibrated") else h
     y = (rng.random(n) < h) * 1.0
     return {"p": p, "h": h, "y": y, "judge": judged(name, y, rng, more), "more": more}
 
@@ -83,9 +86,9 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
 def judged(name: str, y: np.ndarray, rng: np.random.Generator, more: dict[str, Any]) -> np.ndarray:
     """The scores of the judge, or judges, of a world."""
     n = len(y)
-    if name == "rare errors":
+    if name.endswith("rare errors"):
         return np.where(y == 1, rng.random(n) < 0.97, rng.random(n) >= 0.80) * 1.0
-    if name == "whole questions":
+    if name.endswith("whole questions"):
         return np.where(rng.random(n // 4)[more["group"]] < 0.1, 1 - y, y)
     if name == "useless judge":
         return rng.random(n)
@@ -113,13 +116,13 @@ def judged(name: str, y: np.ndarray, rng: np.random.Generator, more: dict[str, A
 def sampled(name: str, labels: int, seed: int) -> tuple[cal.Judged, np.ndarray]:
     """Judged data of a world with about so many labels, and all outcomes."""
     rng = np.random.default_rng([seed, labels, sum(map(ord, name))])
-    n = 8000 if labels >= 1000 else 4000 if name == "rare errors" else 2000
+    n = 8000 if labels >= 1000 else 4000 if name.endswith("rare errors") else 2000
     world = drawn(name, n, rng)
     more, y, weight = world["more"], world["y"], None
     if (chance := more.pop("chance", None)) is not None:
         chance = np.minimum(chance * labels / chance.sum(), 1)
         known, weight = rng.random(n) < chance, 1 / chance
-    elif name == "whole questions":
+    elif name.endswith("whole questions"):
         known = np.isin(more["group"], rng.choice(n // 4, labels // 4, replace=False))
     else:
         known = np.isin(np.arange(n), rng.choice(n, labels, replace=False))
@@ -288,13 +291,22 @@ def share(value: float) -> str:
 
 def judged_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The cells, worst coverage first."""
-    head = "measure | world | gold labels | cover % | low end above % | width ÷ gold alone | gold alone cover %"
+    head = (
+        "measure | world | gold labels | samples | cover % | low end above % | width ÷ gold alone | gold alone cover %"
+    )
     yield f"| {head} | ppi++ cover % | ppi++ width ÷ gold |"
-    yield "|-|-|-|-|-|-|-|-|-|"
+    yield "|-|-|-|-|-|-|-|-|-|-|"
     for row in sorted(rows, key=lambda row: row["cover"]):
         ratio = "" if np.isnan(row["ppi ratio"]) else f"{row['ppi ratio']:.2f}"
-        cells = [row["measure"], row["world"], str(row["labels"]), share(row["cover"]), share(row["low above"])]
-        cells += [f"{row['ratio']:.2f}", share(row["gold cover"]), share(row["ppi cover"]), ratio]
+        cells = [row["measure"], row["world"], str(row["labels"]), str(row["samples"])]
+        cells += [
+            share(row["cover"]),
+            share(row["low above"]),
+            f"{row['ratio']:.2f}",
+            share(row["gold cover"]),
+            share(row["ppi cover"]),
+            ratio,
+        ]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -308,36 +320,56 @@ def without_table(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {row['world']} | {' | '.join(share(row.get(name, np.nan)) for name in (*names, *peers))} |"
 
 
-def kept(kind: str, samples: int) -> list[dict[str, Any]]:
-    """The cells of one kind."""
+def measured(kind: str, samples: int, only: list[str]) -> Iterator[list[dict[str, Any]]]:
+    """The cells of one kind, world by world."""
     if kind == "none":
-        return [without(name, samples, 25) for name in SHIFTS]
+        for name in SHIFTS:
+            if name in only or not only:
+                yield [without(name, samples, 25)]
+        return
     measures = ("accuracy", "O:E", "slope") if kind == "means" else ("L1", "L2")
-    worlds = MEANS if kind == "means" else ERRORS
-    return [row for name, all_labels in worlds.items() for k in all_labels for row in cell(name, k, samples, measures)]
+    for name, all_labels in (MEANS if kind == "means" else ERRORS).items():
+        for labels in all_labels if name in only or not only else ():
+            yield list(cell(name, labels, samples, measures))
+
+
+def keep(found: dict[str, list[dict[str, Any]]], kind: str, rows: list[dict[str, Any]]) -> None:
+    """Put new cells in the place of the same ones of fewer samples, and write everything."""
+    cells = {(row["world"], row.get("labels"), row.get("measure")): row for row in found.get(kind, [])}
+    for row in rows:
+        key = (row["world"], row.get("labels"), row.get("measure"))
+        if key not in cells or cells[key]["samples"] <= row["samples"]:
+            cells[key] = row
+    found[kind] = list(cells.values())
+    KEPT.write_text(json.dumps(found), encoding="utf8")
+    OUTPUT.write_text(page(found), encoding="utf8")
 
 
 def main() -> None:
-    """Measure what is asked for, keep it beside what was measured before, and write the page."""
+    """Measure what is asked for, beside what was measured before."""
     samples = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     found = json.loads(KEPT.read_text(encoding="utf8")) if KEPT.exists() else {}
-    for kind in sys.argv[2:] or ("means", "errors", "none"):
-        found[kind] = kept(kind, samples)
-        KEPT.write_text(json.dumps(found), encoding="utf8")
+    kinds = [kind for kind in ("means", "errors", "none") if kind in sys.argv[2:]] or ["means", "errors", "none"]
+    worlds = [name for name in sys.argv[2:] if name not in kinds]
+    for kind in kinds:
+        for rows in measured(kind, samples, worlds):
+            keep(found, kind, rows)
+
+
+def page(found: dict[str, list[dict[str, Any]]]) -> str:
+    """The tables."""
     versions = f"calibrant {cal.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
     about = (
-        f"{time.strftime('%Y-%m-%d')}, {versions}; 95 % intervals, {samples} samples a cell (a true 95 % shows as 93.1 "
+        f"{time.strftime('%Y-%m-%d')}, {versions}; 95 % intervals (of 500 samples a true 95 % shows as 93.1 to 96.9). "
+        "Worst first. Peers: ppi-python 0.2.3 (ppi++) on the same samples, NannyML 0.13.1 (CBPE, estimate ± 1.96 and ± "
+        "3 of its sampling errors) on 25 of them, where columns are filled."
     )
-    about += (
-        "to 96.9). Worst first. Peers: ppi-python 0.2.3 (ppi++) on the same samples, NannyML 0.13.1 (CBPE, estimate "
-    )
-    about += "± 1.96 and ± 3 of its sampling errors) on 25 of them."
     lines = ["# Few gold labels, or none", "", about, "", "## Accuracy, O:E ratio and slope", ""]
     lines += [*judged_table(found.get("means", [])), "", "## Calibration errors", ""]
     lines += [*judged_table(found.get("errors", [])), "", "## Without labels", ""]
     lines += ["Share of samples in % whose interval holds what was observed.", ""]
     lines += [*without_table(found.get("none", [])), ""]
-    OUTPUT.write_text("\n".join(lines), encoding="utf8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def summary(runs: dict[str, dict[str, Any]]) -> str:
     lines = [
         "# The four papers: the runs behind the results",
         "",
-        "`make reproduce` runs all four from nothing; `docs/papers.md` lists what is reproduced, "
+        "`make reproduce` runs all four from nothing; `docs/evidence/papers.md` lists what is reproduced, "
         "replaced or impossible here.",
         "",
         "| paper | finished | commit | minutes by the clock | minutes of processor time | interruptions | real data |",

@@ -13,9 +13,8 @@ from tools.project import ROOT
 PATH = "docs/findings.md"
 HEAD = """# Findings of a report
 
-Every finding of a report has a code, under which it is explained here. A *problem* needs action, a *caution* limits
-what can be concluded, a *note* is information. This page is made from the explanations that a report itself shows
-(`python -m tools.findings_page`).
+Every finding has a code. A *problem* needs action, a *caution* limits what can be concluded, a *note* is information.
+Reports show the same explanations (`python -m tools.findings_page` writes this page).
 """
 
 
@@ -23,7 +22,7 @@ def text() -> str:
     """The whole page."""
     parts = [HEAD]
     for code, found in EXPLANATIONS.items():
-        parts.append(f"## {code}\n\n**{found.title}.** {found.meaning}\n\n**What to do.** {found.what_to_do}\n")
+        parts.append(f"## {code}\n\n**{found.title}.** {found.meaning}\n\n**Remedy.** {found.what_to_do}\n")
     return "\n".join(parts)
 
 

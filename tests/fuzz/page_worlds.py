@@ -230,6 +230,33 @@ def unlabeled(rng):
     return PageWorld(cal.PositiveUnlabeled(labelled**power, rng.beta(1, 4, n) ** power, prior=0.2), {}, fault, never)
 
 
+def judged(rng):
+    """Answers with a confidence and judges of any kind, of which few have a gold label."""
+    fault = fault_of(rng, ("none", "too low", "too high"))
+    n = rows(rng, 200, 3000)
+    truth = rng.beta(*((4, 2), (30, 1), (1, 1))[rng.integers(3)], n)
+    p = truth ** {"too low": 1.8, "too high": 0.5}.get(fault, 1.0)
+    if fault == "none" and rng.random() < 0.3:  # few levels
+        truth = p = np.round(truth * 5) / 5
+    right = rng.random(n) < truth
+    kinds = [
+        np.where(rng.random(n) < 0.9, right, ~right) * 1.0, rng.random(n), np.clip(0.3 + 0.4 * right, 0, 1),
+        np.round(rng.normal(3 + right, 1)), np.where(rng.random(n) < 0.3, np.nan, right * 1.0),
+    ]  # fmt: skip
+    judge = np.column_stack([kinds[k] for k in rng.choice(5, rng.integers(1, 3), replace=False)])
+    chance = np.full(n, min(1.0, float(rng.choice([15, 30, 60, 200, 600])) / n))
+    weight = None
+    if rng.random() < 0.3:
+        chance = np.minimum(chance * rng.choice([0.5, 2.0], n), 1.0)
+        weight = 1 / chance
+    gold = np.where(rng.random(n) < chance, right * 1.0, np.nan)
+    gold[:6] = right[:6]
+    options = {"by": {"model": rng.integers(0, int(rng.choice([2, 4, 12])), n)}} if rng.random() < 0.5 else {}
+    group = np.arange(n) // int(rng.choice([2, 5])) if rng.random() < 0.3 else None
+    never = {"too low": ("Over-confident",), "too high": ("Under-confident",)}.get(fault, ())
+    return PageWorld(cal.Judged(gold, p, judge=judge, weight=weight, group=group), options, fault, never)
+
+
 #: How many of a hundred pages are of each kind; those of positive-unlabeled rows take a second each.
 KINDS = {
     "binary": (binary, 45),

@@ -17,7 +17,7 @@ from typing import Any
 
 import calibrant as cal
 from calibrant.reporting.model import Report
-from tests.fuzz.page_worlds import page_world
+from tests.fuzz.page_worlds import judged, page_world
 
 NUMBER = r"[−]?\d[\d,]*(?:\.\d+)?"
 #: A value with its interval: "0.85 (95 % interval 0.82 to 0.88)", "7.5 points, 6.0 to 10.2 %", ...
@@ -423,7 +423,12 @@ def contradictions(report: Report) -> list[str]:
     return [f"{rule.__name__}: {found}" for rule in RULES for found in rule(page)]
 
 
-def pages(rng, folder):
+def judged_pages(rng, folder):
+    """Pages of judged answers."""
+    pages(rng, folder, judged)
+
+
+def pages(rng, folder, page_world=page_world):
     """A page of a random world."""
     world = page_world(rng)
     made = cal.report(world.data, **world.options)

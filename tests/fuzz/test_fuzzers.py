@@ -18,6 +18,7 @@ CASES = {
     "hostile texts": 8,
     "rows of tables": 5,
     "pages": 12,
+    "judged pages": 6,
 }
 OF_FILES = ("map files", "table files")
 

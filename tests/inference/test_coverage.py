@@ -1,7 +1,7 @@
 """The suite of worlds in short: intervals cover where gaps are rough, scores repeat, events are rare, rows cluster.
 
 Bounds are so loose that intervals with their nominal coverage never fail them; intervals that assume a smooth gap do.
-The full suite is `reproduce.coverage`, its results are in docs/inference.md.
+The full suite is `reproduce.coverage`, its results are in docs/evidence/coverage.md.
 """
 
 import sys

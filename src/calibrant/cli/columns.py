@@ -81,7 +81,7 @@ GUESSES = {
 
 #: What the predictions are: binary or multiclass probabilities, means and standard deviations, quantiles, members of an
 #: ensemble, or probabilities of an event of which only some positives are known.
-Task = Literal["binary", "multiclass", "spread", "quantiles", "members", "unlabeled"]
+Task = Literal["binary", "multiclass", "spread", "quantiles", "members", "unlabeled", "judged"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Columns:
     one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
     columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is chosen of
     several whose names would do. Where `correct` or `confidence` is given, rows are answers: these become `truth` and
-    `prob`. `cluster` are rows that belong together, `model` is the column of the model that answered.
+    `prob`. With `judge`, columns of judges' scores, few outcomes are known. `cluster` are rows that belong together,
+    `model` is the column of the model that answered.
     """
 
     truth: str | None = None
@@ -119,6 +120,8 @@ class Columns:
     confidence: str | None = None
     cluster: str | None = None
     model: str | None = None
+    judge: tuple[str, ...] = ()
+    label_weight: str | None = None
 
     @property
     def task(self) -> Task:
@@ -131,6 +134,8 @@ class Columns:
             return "members"
         if self.labelled is not None:
             return "unlabeled"
+        if self.judge:
+            return "judged"
         return "multiclass" if len(self.prob) > 1 else "binary"
 
     @property
@@ -163,7 +168,7 @@ class Columns:
     @property
     def numbers(self) -> list[str]:
         """The columns that hold numbers, whatever the outcomes are."""
-        found: dict[str, None] = {}
+        found: dict[str, None] = dict.fromkeys((*self.judge, *([self.label_weight] if self.label_weight else ())))
         for one in self.models:
             single = [name for name in (one.mean, one.std, self.weight) if name is not None]
             found |= dict.fromkeys([*one.prob, *single, *(column for _, column in one.levels), *one.members])
@@ -173,6 +178,8 @@ class Columns:
     def roles(self) -> dict[str, str]:
         """The columns that make up the task, and the option that names each; groups are not among them."""
         found: dict[str, str] = {} if self.weight is None else {self.weight: "--weight"}
+        found |= {} if self.label_weight is None else {self.label_weight: "--label-weight"}
+        found |= dict.fromkeys(self.judge, "--judge")
         for one in self.models:
             found |= {column: "--quantiles" for _, column in one.levels}
             found |= {name: "--std" for name in (one.std,) if name is not None}
@@ -228,6 +235,15 @@ class Columns:
         not_binary = len(self.prob) > 1 or forecast
         words = "--correct and --confidence are for answers: give them instead of --truth and --prob."
         refuse(self.answers and (self.chosen and self.truth != self.correct), words)
+        judged = bool(self.judge)
+        words = "--label-weight goes with --judge, the column of the judge's scores."
+        refuse(self.label_weight is not None and not judged, words)
+        words = "--judge is for answers with a confidence, --truth and --prob: not for multiclass data or forecasts."
+        refuse(judged and (not_binary or labelled), words)
+        words = "Judged answers have no row weights: --label-weight says how rows were chosen to be labelled."
+        refuse(judged and self.weight is not None, words)
+        words = "--drop-missing would leave out the answers without a gold label, which --judge is for: leave it out."
+        refuse(judged and self.drop_missing, words)
         words = "--cluster is not for positive-unlabeled data."
         refuse(self.cluster is not None and labelled, words)
         refuse(mean and not std, "--mean needs --std, the column of standard deviations.")

@@ -26,6 +26,7 @@ from calibrant.cli.selection import (
 )
 from calibrant.data.forecasts import Gaussian, Quantiles, Samples
 from calibrant.data.groups import groups
+from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
@@ -41,7 +42,7 @@ TRUTH = ""
 Arrays = dict[str, NDArray[Any]]
 
 
-def task_from(found: Arrays, columns: Columns, group: Any = None) -> Predictions:
+def task_from(found: Arrays, columns: Columns, group: Any = None, by: Any = ()) -> Predictions:
     """The predictions that the columns are, one array per name; the outcomes are under `TRUTH`."""
     y, weight = found[TRUTH], None if columns.weight is None else found[columns.weight]
     more: dict[str, Any] = {"weight": weight, "group": group}
@@ -54,6 +55,8 @@ def task_from(found: Arrays, columns: Columns, group: Any = None) -> Predictions
         return Samples(y, _matrix(found, columns.members), **more)
     if columns.task == "unlabeled":
         return _unlabeled(y, found[columns.prob[0]], weight, columns)
+    if columns.task == "judged":
+        return _judged(found, columns, group, by)
     if columns.task == "multiclass":
         text = y.dtype.kind in "OUS"
         labels = text_classes(columns, np.unique(y)) if text else labels_of_columns(None, columns.prob)
@@ -64,6 +67,16 @@ def task_from(found: Arrays, columns: Columns, group: Any = None) -> Predictions
 
 def _matrix(found: Arrays, names: Any) -> NDArray[Any]:
     return np.stack([found[name] for name in names], axis=1)
+
+
+def _judged(found: Arrays, columns: Columns, group: Any, by: Any) -> Judged:
+    """Judged answers, with the names of their columns for the code that a report shows."""
+    weight = None if columns.label_weight is None else found[columns.label_weight]
+    scores, (prob,) = _matrix(found, columns.judge), columns.prob
+    data = Judged(found[TRUTH], found[prob], judge=scores, weight=weight, group=group, by=by)
+    given = {"gold": columns.truth, "p": prob, "judge": list(columns.judge), "group": columns.cluster}
+    data.names = given | {"weight": columns.label_weight}
+    return data
 
 
 def _unlabeled(y: NDArray[Any], p: NDArray[Any], weight: NDArray[Any] | None, columns: Columns) -> PositiveUnlabeled:
@@ -194,7 +207,8 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
     named_groups = {by: known[by] for by in dict.fromkeys(columns.by)}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
     model, cluster = (None if name is None else known[name] for name in (columns.model, columns.cluster))
-    return Loaded(task_from(found, columns, cluster), by, tuple(notes), model, cluster, selection.left_out)
+    data = task_from(found, columns, cluster, named_groups)
+    return Loaded(data, by, tuple(notes), model, cluster, selection.left_out)
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
@@ -222,7 +236,7 @@ def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
     if columns.positive is not None:
         positive = positive_label(selection.columns, columns)
         require_two(some_labels(selection.columns, truth, positive), positive, truth)
-    elif columns.task == "binary" and is_text(selection.columns.kind(truth, "--truth")):
+    elif columns.task in ("binary", "judged") and is_text(selection.columns.kind(truth, "--truth")):
         require_one_pair(some_labels(selection.columns, truth), truth)
     return selection
 
@@ -233,7 +247,7 @@ def _arrays(selection: Selection, columns: Columns, features: Sequence[str] = ()
     numeric = {name: named.number(name, columns.roles[name]) for name in columns.numbers}
     if columns.labelled is not None:
         label = nw.col(LABEL)
-    elif columns.task == "binary":
+    elif columns.task in ("binary", "judged"):
         label = outcome(named, truth, positive_label(named, columns))[0]
     else:
         label = named[truth] if columns.prob else named.number(truth, "--truth")

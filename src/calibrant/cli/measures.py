@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from calibrant.cli.columns import Columns, separated
 from calibrant.cli.console import UsageError, refuse
 from calibrant.data.forecasts import Forecast, Quantiles
+from calibrant.data.judged import Judged
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators.binned import debiased_ece, ece, sweep_ece
 from calibrant.estimators.multiclass import classwise
-from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.estimators.proper_scores import accuracy, brier, log_loss
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
+from calibrant.estimators.validation_study import calibration_slope, observed_expected
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
+from calibrant.inference.intervals import interval
 from calibrant.results.estimate import Estimate, printable
 from calibrant.table.of_data import ALL_ROWS, group_tables
 from calibrant.table.task import Unlabeled, task_of
@@ -80,6 +84,8 @@ class Measuring:
         refuse(self.per_group and by is None, "--per-group needs the groups: give --by COLUMN.")
         words = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own --prior."
         refuse(by is not None and isinstance(task_of(data), Unlabeled), words)
+        if isinstance(data, Judged):
+            return self._of_judged(data, by)
         one = data.top_label() if isinstance(data, Multiclass) else data
         whole = [headline_error(one, norm=self.norm, level=self.level), *_others(one, self.norm)]
         if isinstance(data, Multiclass):
@@ -90,6 +96,16 @@ class Measuring:
         decision = self._decision(data, whole[0], parts if self.per_group else {}, groups, left_out)
         shown = every if self.all_groups else largest
         return Measured(whole, {name: groups[name] for name in shown}, len(every) - len(shown), decision)
+
+    def _of_judged(self, data: Judged, by: Any) -> Measured:
+        """The error, accuracy, observed : expected and slope of judged answers."""
+        refuse(by is not None, "Groups of judged answers are measured by calibrant report --by.")
+        words = "Of judged answers only the error has a gate: --fail-above, or --limit error=LIMIT."
+        refuse(any(gate.of != "error" for gate in self.gates), words)
+        error = interval(partial(calibration_error, norm=self.norm), data, level=self.level)
+        more = [interval(one, data, level=self.level) for one in (accuracy, observed_expected, calibration_slope)]
+        checks = tuple(check for gate in self.gates for check in gate.decide(error, {}).checks)
+        return Measured([error, *more], decision=Decision(checks) if checks else None)
 
     def _decision(
         self, data: Any, error: Estimate, parts: Mapping[Any, Any], errors: Mapping[Any, Estimate], left_out: float

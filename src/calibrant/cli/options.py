@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -62,6 +63,12 @@ SHARED: dict[str, tuple[Any, Any]] = {
     "prob": (Prob, None),
     "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); of a log: its metric or scorer."),
     "confidence": _one("--confidence", "COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
+    "judge": _one(
+        "--judge", "COLUMN", "Judged answers: a judge's score, --truth being known of few; once per judge.", list[str]
+    ),
+    "label_weight": _one(
+        "--label-weight", "COLUMN", "Judged answers: 1 / the probability of being labelled, up to a factor."
+    ),
     "mean": (Mean, None),
     "std": (Std, None),
     "quantiles": (Quantiles, None),
@@ -87,6 +94,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
 
 #: Groups of options, to be named together.
 ANSWERS = ("correct", "confidence", "cluster")
+JUDGED = ("judge", "label_weight")
 PREDICTIONS = ("prob", "mean", "std", "quantiles", "members")
 LABELS = ("positive", "labelled", "prior", "single_sample")
 READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma")
@@ -123,6 +131,27 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: Any) -> Columns:
     """What the options say; lists become tuples."""
-    several = ("prob", "quantiles", "members", "by")
+    several = ("prob", "quantiles", "members", "by", "judge")
     given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
     return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)
+
+
+def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
+    """The options that give these columns, as one would type them in a shell.
+
+    Examples
+    --------
+    >>> in_words(Columns("paid back", ("score",), where="day > 3", percent=True))
+    "--truth 'paid back' --prob score --where 'day > 3' --percent"
+    """
+    reading = {"hive": columns.reading.hive, "decimal_comma": columns.reading.decimal == ","}
+    said = []
+    for name in (name for name in SHARED if name in names):
+        value, flag = reading.get(name, getattr(columns, name, None)), f"--{name.replace('_', '-')}"
+        if isinstance(value, tuple):
+            said += [f"{flag} {shlex.quote(one)}" for one in value]
+        elif value is True:
+            said.append(flag)
+        elif value is not None and value is not False:
+            said.append(f"{flag} {shlex.quote(str(value))}")
+    return " ".join(said)

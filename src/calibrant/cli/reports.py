@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,9 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.comparison import Comparison
 from calibrant.numerics.random_draws import generator
 from calibrant.table.bintable import BinTable
+
+if TYPE_CHECKING:
+    from calibrant.reporting.model import Report
 
 
 def by_and_time(found: Any, by: Sequence[str] | None, time: str | None) -> tuple[Any, Any]:
@@ -84,6 +89,74 @@ def _numbers(texts: Sequence[str]) -> list[float] | None:
         return None
 
 
+#: The map between the two commands.
+_MAP = "map.json"
+#: Columns that `apply` and Python can name, unlike SQL and patterns.
+_COLUMN = re.compile(r"[^\W\d][\w ]*")
+#: Of more columns, Python's text would not be read.
+#: Test: tests/cli/test_reports_snippets.py::test_up_to_twelve_columns_are_named_in_python.
+_NAMED = 12
+
+
+def with_own_commands(found: Report, files: Sequence[str], columns: Columns) -> Report:
+    """The report whose snippets fit the best map to the user's own file, by the user's own options."""
+    made = found.recalibration
+    if made is None or not made.fitted:
+        return found
+    where = made.since if columns.where is None or not made.since else f"({columns.where}) and {made.since}"
+    fitted = replace(columns, where=where or columns.where)
+    text = commands(made.fitted, files, fitted)
+    again = replace(made, command=text, code=_in_python(columns))
+    sections = tuple(again if section is made else section for section in found.contents.sections)
+    return replace(found, contents=replace(found.contents, sections=sections))
+
+
+def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
+    r"""Fit a map to files of predictions with outcomes, and apply it to a file of new rows with the same columns.
+
+    The second is left out where predictions are SQL, which `apply` does not take.
+
+    >>> print(commands("Platt", ["paid.csv"], Columns("fraud", ("score",))))
+    calibrant recalibrate paid.csv --truth fraud --prob score --method platt -o map.json && \
+    calibrant apply map.json new.csv --prob score -o recalibrated.csv
+    """
+    from calibrant.cli.options import PREDICTIONS, in_words
+
+    words = [*map(shlex.quote, files), in_words(columns), f"--method {map_class.lower()} -o {_MAP}"]
+    first = f"calibrant recalibrate {' '.join(word for word in words if word)}"
+    new = replace(columns, prob=columns.prob or tuple(name for name in (columns.confidence,) if name is not None))
+    if not all(_COLUMN.fullmatch(name.replace("*", "")) for name in _predictions(new)):
+        return first
+    suffix = Path(files[0]).suffix
+    suffix, written = suffix or ".csv", suffix if suffix in (".csv", ".parquet", ".arrow", ".jsonl") else ".parquet"
+    options = in_words(new, (*PREDICTIONS, "percent", "logits"))
+    parts = f"calibrant apply {_MAP} new{suffix}", options, f"-o recalibrated{written}"
+    return f"{first} && \\\n{' '.join(part for part in parts if part)}"
+
+
+def _in_python(columns: Columns) -> str:
+    """The map of the first command in Python, for a frame of new rows."""
+    if columns.quantiles or columns.members:  # which Python takes as objects, not as columns
+        return ""
+    names, new = _predictions(columns), "p_new"
+    if len(names) <= _NAMED and names and all(map(_COLUMN.fullmatch, names)):
+        new = f"new[{json.dumps(names[0] if len(names) == 1 else names, ensure_ascii=False)}]"
+        new = f"{new} / 100" if columns.percent else new
+    return f'from calibrant.recalibrate import load\n\nrecalibrated = load("{_MAP}").transform({new})'
+
+
+def _predictions(columns: Columns) -> list[str]:
+    """The names that stand for predictions: columns, SQL and patterns, as they were given."""
+    given = (columns.confidence, *columns.prob, columns.mean, columns.std, *columns.members)
+    return [name for name in (*given, *(item.partition("=")[2] or item for item in columns.quantiles)) if name]
+
+
+def of_model(columns: Columns, name: str) -> Columns:
+    """The columns for the rows of one model alone."""
+    own = f"{columns.model} = '{name.replace(chr(39), chr(39) * 2)}'"
+    return replace(columns, model=None, where=own if columns.where is None else f"({columns.where}) and {own}")
+
+
 def compared_answers(loaded: Loaded) -> list[Comparison]:
     """Every model against the first, by name, on the questions that all answered."""
     from calibrant.cli.measures import estimator_of
@@ -102,7 +175,7 @@ def compared_answers(loaded: Loaded) -> list[Comparison]:
 
 def write_model_reports(
     loaded: Loaded, groups: Any, times: Any, title: str, shared: dict[str, Any], output: Path | None, *,
-    force: bool, as_json: bool,
+    force: bool, as_json: bool, files: Sequence[str], columns: Columns,
 ) -> None:  # fmt: skip
     """One report per model, to files named after it where there is an output, and the comparison of all."""
     from calibrant.cli.measures import sentence
@@ -116,7 +189,8 @@ def write_model_reports(
             part.group = None
         by, time = ({k: v[rows] for k, v in some.items()} if some else None for some in (groups, times))
         with stage(f"Measuring {name}"):
-            reports[name] = report(part, by=by, time=time, title=f"{title}: {name}", model=str(name), **shared)
+            made = report(part, by=by, time=time, title=f"{title}: {name}", model=str(name), **shared)
+            reports[name] = with_own_commands(made, files, of_model(columns, str(name)))
         if output is not None:
             place = output.with_name(f"{output.stem}-{re.sub(r'[^A-Za-z0-9.]+', '-', str(name))}{output.suffix}")
             require_writable(place, force=force, inputs=())
@@ -130,8 +204,8 @@ def write_model_reports(
         except InvalidPredictions as error:
             say(f"No comparison. {error}")
     if as_json:
-        made = {"reports": {str(k): json.loads(v.to_json()) for k, v in reports.items()}}
-        print(json.dumps({**made, "comparisons": [one.to_dict() for one in several]}, indent=2))
+        listed = {"reports": {str(k): json.loads(v.to_json()) for k, v in reports.items()}}
+        print(json.dumps({**listed, "comparisons": [one.to_dict() for one in several]}, indent=2))
         return
     print("\n\n".join([*(str(one) if output is None else f"{name}: {one.verdict}" for name, one in reports.items())]))
     print("\n" + "\n\n".join(map(sentence, several)) if several else "")

@@ -141,6 +141,8 @@ class Judged(Predictions):
     label_weight: Floats
     #: The number of each row's group in each column of `by`.
     by_codes: Codes
+    #: What the columns are called, for code that is shown: gold, p, judge (a list), weight and group.
+    names: dict[str, Any]
     _forecast: Floats | None = None
 
     def __init__(
@@ -169,6 +171,13 @@ class Judged(Predictions):
         self.by_names = {name: names for name, (names, _) in columns.items()}
         codes = [index for _, index in columns.values()]
         self.by_codes = np.stack(codes, axis=1) if codes else np.zeros((len(self), 0), np.intp)
+        self.names = {
+            "gold": _name(gold) or "gold",
+            "p": _name(p) or "p",
+            "judge": _judge_names(judge, self.scores.shape[1]),
+            "weight": None if weight is None else _name(weight) or "weight",
+            "group": None if group is None else _name(group) or "group",
+        }
         self._attach(None, group)
         self._freeze()
 
@@ -311,6 +320,17 @@ def _with_gaps(name: str, values: ArrayLike, length: int, *, columns: bool = Fal
         fail(f"{name} must have one value per row, or one column per judge, got shape {found.shape} for {length} rows.")
     validation.require(name, found, ~np.isinf(found).any(axis=1), "must be finite or missing")
     return found
+
+
+def _name(column: Any) -> str:
+    """The name of a column of a data frame; "" of anything else."""
+    return str(getattr(column, "name", None) or "")
+
+
+def _judge_names(judge: Any, number: int) -> list[str]:
+    """The names of the columns of scores."""
+    named = [str(name) for name in getattr(judge, "column_names", getattr(judge, "columns", ()))]
+    return named or [_name(judge) or ("judge" if number == 1 else f"judge {k + 1}") for k in range(number)]
 
 
 def _by_columns(by: Any, length: int, check: Any) -> dict[str, tuple[list[Any], Codes]]:

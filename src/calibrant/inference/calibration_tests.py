@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
+from calibrant.data.judged import Judged
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
@@ -268,11 +269,11 @@ def calibration_test(
 
     Parameters
     ----------
-    data : Binary, Multiclass, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
+    data : Binary, Multiclass, Judged, Gaussian, Quantiles, Samples, PositiveUnlabeled, BinTable, or y_true
         Rows must be independent, or binary or forecasts with a `group` that says which depend on each other; the
         outputs of one row of a forecast may depend on each other. For several classes
         the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
-        With plain arrays, `y_prob` comes next.
+        Judged data have one test, of level, slope and shape. With plain arrays, `y_prob` comes next.
     method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
         `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
@@ -293,6 +294,12 @@ def calibration_test(
     True
     """
     data = data if isinstance(data, BinTable) else binary(data, y_prob)
+    if isinstance(data, Judged):
+        from calibrant.inference.judged import judged_test
+
+        if method is not None:
+            fail(f"Judged data have one test; leave out method={method!r}.", TypeError)
+        return judged_test(data)
     chosen: Any = _default(data) if method is None else method
     chosen = _NAMED[chosen]() if isinstance(chosen, str) and chosen in _NAMED else chosen
     if not isinstance(chosen, TestMethod):

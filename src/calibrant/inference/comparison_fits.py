@@ -163,7 +163,7 @@ class PairedFits:
     Notes
     -----
     A bootstrap of a debiased error varies about a value that noise made larger: it calls equal models different in 0.17
-    of samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
+    of samples at the 5 % level. Size and coverage of this method are in docs/evidence/coverage.md.
 
     Examples
     --------

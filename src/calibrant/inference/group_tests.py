@@ -17,7 +17,7 @@ from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecast_intervals import CoverageByGroup
 from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
-from calibrant.inference.groupings import Grouping
+from calibrant.inference.groupings import GroupEvidence, Grouping
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
 from calibrant.inference.multiscale import MultiScale, Places, statistics, weights, with_drawn
 from calibrant.inference.sample import Sample, cluster_labels
@@ -277,20 +277,6 @@ def _likelihood_ratios(data: Binary, grouping: Grouping, order: Places) -> Float
 #: Up to this many columns and crosses the tests of groups are simulated; of more, all are adjusted by Holm's method.
 #: Test: tests/inference/test_group_tests.py::test_the_result_names_the_test.
 MOST_SIMULATED = 4
-
-
-@dataclass(frozen=True, eq=False)
-class GroupEvidence:
-    """One group of one grouping with its test and p-values: by itself, adjusted, and adjusted where it was found."""
-
-    grouping: Grouping
-    number: int
-    method: str
-    statistic: float
-    p_value: float
-    adjusted: float
-    found: float | None = None
-    of_cells: CoverageByGroup | None = None
 
 
 def group_evidence(

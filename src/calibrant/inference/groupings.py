@@ -124,3 +124,18 @@ def _crossed(found: Sequence[Grouping]) -> Grouping:
         parts, numbers = (index.reshape(-1),), None
     names = [tuple(one.names[k] for one, k in zip(found, line, strict=True)) for line in lines.tolist()]
     return Grouping(column, names, parts, numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEvidence:
+    """One group of one grouping with its test and p-values: by itself, adjusted, and adjusted where it was found."""
+
+    grouping: Grouping
+    number: int
+    method: str
+    statistic: float
+    p_value: float
+    adjusted: float
+    found: float | None = None
+    of_cells: Any = None
+    """Coverage by group, where that was tested."""

@@ -21,8 +21,8 @@ from calibrant.data.validation import fail
 from calibrant.inference.calibration_tests import TestMethod
 from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.forecast_intervals import ALL_GROUPS, Direction
-from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest
-from calibrant.inference.groupings import Grouping, groupings
+from calibrant.inference.group_tests import ScoreCells, confirmed, group_evidence, strongest
+from calibrant.inference.groupings import GroupEvidence, Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
 from calibrant.inference.judged import GROUP_TEST, judged_balance, judged_groups
 from calibrant.inference.multiplicity import shrunk

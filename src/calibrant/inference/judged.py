@@ -1,7 +1,7 @@
 """Intervals, groups and comparisons of judged data: few gold labels, a judge's score of every row.
 
 All of them use rectified outcomes m + w (gold - m), m being the recalibrated judge: their mean at every score is that
-of gold whatever the judge. docs/labels.md has the measured coverage.
+of gold whatever the judge. docs/evidence/labels.md has the measured coverage.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from calibrant.data.judged import Judged
 from calibrant.data.validation import fail
-from calibrant.inference.group_tests import GroupEvidence
-from calibrant.inference.groupings import Grouping
+from calibrant.inference.groupings import GroupEvidence, Grouping
 from calibrant.inference.inversion.binary import Inversion, assumption
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.validation_intervals import ProfileLikelihood
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.binary_inversion import Limits
@@ -28,12 +28,16 @@ from calibrant.numerics.cells import FEW_EVENTS, MOST_CLUSTERS, FineSample, Pool
 from calibrant.numerics.logistic.binary import affine, logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
-from calibrant.results.estimate import Estimate, Interval, Side
+from calibrant.results.estimate import Component, Estimate, Interval, Side, Significance
 from calibrant.results.target import Target, declared_by, name_of
 
 #: With fewer labelled clusters no calibration error is stated.
 #: Test: tests/inference/test_judged.py::test_fewer_than_twenty_labelled_groups_state_no_error.
 FEWEST_CLUSTERS = 20
+
+#: Shares of the level that the parts of the test of judged data have. Derived: half for the shape, whose interval
+#: leaves out less than that, and the rest for level and slope alike.
+SHARES = {"level": 0.25, "slope": 0.25, "shape": 0.5}
 
 #: Log odds by which the recalibrated judge is shifted at most; beyond, a mean is 0 or 1.
 #: Derived: expit(-40) is 4e-18, which is nothing beside any mean of rows.
@@ -242,13 +246,9 @@ def _slope(data: Judged, target: Target, level: float) -> _Found:
     few labels of the rarer outcome, and in clusters, where a judge gains nothing, the gold labels alone are used.
     """
     require_gold(data)
-    p = data.y_prob.astype(np.float64)
-    inside = (p > 0) & (p < 1)
-    if not (inside & data.known).any():
-        fail("calibration_slope needs gold labels of rows whose p lies strictly between 0 and 1, but there are none.")
-    data, p = (data, p) if inside.all() else (data.take(inside), p[inside])
+    data, p = _inside(data)
     name = "Calibration slope"
-    if data.group is not None or rarer_labels(data) < FEW_EVENTS or np.ptp(p) == 0:
+    if _gold_alone(data, p):
         alone, how = data.labelled(), ProfileLikelihood()
         from calibrant.estimators.validation_study import calibration_slope
 
@@ -260,6 +260,20 @@ def _slope(data: Judged, target: Target, level: float) -> _Found:
     value, error, freedom = _sandwich(data, p)
     half = float(stdtrit(freedom, (1 + level) / 2)) * error
     return _Found(name, "", Ends(value, value - half, value + half), _words(data), "RectifiedSlope()")
+
+
+def _inside(data: Judged) -> tuple[Judged, Floats]:
+    """The rows whose p has log odds, and their p."""
+    p = data.y_prob.astype(np.float64)
+    inside = (p > 0) & (p < 1)
+    if not (inside & data.known).any():
+        fail("calibration_slope needs gold labels of rows whose p lies strictly between 0 and 1, but there are none.")
+    return (data, p) if inside.all() else (data.take(inside), p[inside])
+
+
+def _gold_alone(data: Judged, p: Floats) -> bool:
+    """Whether the slope is that of the gold labels alone."""
+    return data.group is not None or rarer_labels(data) < FEW_EVENTS or bool(np.ptp(p) == 0)
 
 
 def _sandwich(data: Judged, p: Floats) -> tuple[float, float, float]:
@@ -413,6 +427,71 @@ def judged_interval(estimator: Any, data: Judged, *, level: float, method: Any =
     )
     about: dict[str, Any] = {"target": target, "interval": interval, "details": {"gold": gold}}
     return Estimate(found.ends.value, name=found.name, method=words, n=len(data), **about)
+
+
+def judged_test(data: Judged) -> Significance:
+    r"""Is the confidence calibrated? Level, slope and shape, each within its share of the level (Bonferroni).
+
+    The level is the mean of the rectified outcomes against that of the confidences, the slope that of
+    `calibration_slope`, and the shape asks whether the L1 error is 0. The p-value is the smallest of the three, each
+    divided by its share, so that an interval at one minus that share of alpha excludes its ideal only where the test
+    rejects. With fewer than 20 gold labels of the rarer outcome the shape is that of the gold labels alone; with fewer
+    than 20 labelled rows or clusters nothing is claimed.
+    """
+    require_gold(data)
+    p, cluster = data.y_prob.astype(np.float64), clusters_of(data)
+    labelled = int(data.known.sum()) if cluster is None else len(np.unique(cluster[data.known]))
+    if labelled < FEWEST_CLUSTERS:
+        fail(
+            f"There are {labelled} labelled rows or clusters, and with fewer than {FEWEST_CLUSTERS} nothing is claimed."
+        )
+    mean = RectifiedMean.of(data, p)
+    away = float(p.mean()) - RectifiedMean.of(data).value
+    found = {"level": (mean.p_value(1.0) if p.any() else float(not np.nansum(data.gold)), away)}
+    if np.ptp(p) > 0:
+        if bool(((p > 0) & (p < 1) & data.known).any()):
+            found["slope"] = _slope_p_value(data)
+        if rarer_labels(data) < FEW_EVENTS:
+            found["shape"] = (float(MultiScale().test(data.labelled()).p_value), 0.0)
+        else:
+            method = Inversion()
+            limits = Limits.of(_fine_sample(data, cluster), method.draws, method.seed, norms=(1.0,), level=0.95)
+            found["shape"] = (limits.dual.p_value_of_zero, 0.0)
+    known = {name: one for name, one in found.items() if not np.isnan(one[0])}
+    if not known:
+        fail("These gold labels give it no p-value.")
+    shares = {name: SHARES[name] for name in known} if len(found) > 1 else dict.fromkeys(known, 1.0)
+    parts = tuple(
+        Component(name, p_value, shares[name], 0 if p_value > 0.5 else 1 if way > 0 else -1 if way < 0 else 0)
+        for name, (p_value, way) in known.items()
+    )
+    decided = min(parts, key=lambda part: part.p_value / part.share)
+    p_value = min(decided.p_value / decided.share, 1.0)
+    details = {"gold": int(data.known.sum())}
+    return Significance(
+        decided.p_value, p_value, "judged rows", len(data), details=details, components=parts, decided=decided
+    )
+
+
+def _slope_p_value(data: Judged) -> tuple[float, float]:
+    """The smallest significance at which an interval of the slope leaves out 1, and how far it lies below."""
+    data, p = _inside(data)
+    if not _gold_alone(data, p):
+        value, error, freedom = _sandwich(data, p)
+        return float(2 * stdtr(freedom, -abs(value - 1) / error)), 1 - value
+
+    def found(alpha: float) -> Ends:
+        return _slope(data, Target("calibration slope"), 1 - alpha).ends
+
+    value = found(0.5).value
+    if np.isnan(value):
+        return np.nan, 0.0
+    low, high = -12.0, 0.0  # decimal logarithms
+    for _ in range(24):
+        middle = (low + high) / 2
+        ends = found(10.0**middle)
+        low, high = (low, middle) if not ends.low <= 1 <= ends.high else (middle, high)
+    return 10.0**high, 1 - value
 
 
 #: The test of a group of judged rows.

@@ -83,7 +83,7 @@ class MultiScale:
     References
     ----------
     Liu, Xie (2020), Cauchy combination test, for the sum: the smallest p-value alone has less power. Its power and
-    that of the classical tests are in docs/inference.md.
+    that of the classical tests are in docs/evidence/coverage.md.
 
     Examples
     --------

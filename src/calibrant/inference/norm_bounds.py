@@ -129,7 +129,7 @@ class NormBand:
     References
     ----------
     Giné, Zinn (1984), Some limit theorems for empirical processes, for the signs and multipliers. Coverage measured in
-    worlds of known error is in docs/inference.md.
+    worlds of known error is in docs/evidence/coverage.md.
 
     Examples
     --------

@@ -107,6 +107,15 @@ class DualBound:
         """Whether zero is rejected by twice what is needed, or by far more."""
         return self.part.far_from_zero or self.observed > 2 * self._zero.top
 
+    @property
+    def p_value_of_zero(self) -> float:
+        """The rank of ψ among simulated samples without any error."""
+        if self.part.size == 0:
+            return 1.0
+        predicted = np.clip(self.part.cells.predicted, 0.0, 1.0)
+        drawn = self.simulated(np.zeros_like(predicted), predicted)
+        return float((1 + (drawn >= self.observed - ROUNDING).sum()) / (1 + len(drawn)))
+
     @cached_property
     def _zero(self) -> Trial:
         return self._trial(0.0)

@@ -77,7 +77,7 @@ class PUInversion:
 
     Notes
     -----
-    Measured coverage and widths are in docs/positive-unlabeled.md. With a known prior and few labelled rows the upper
+    Measured coverage and widths are in docs/evidence/unlabeled.md. With a known prior and few labelled rows the upper
     end is wide if the gap has one sign at all scores. A gap that oscillates faster than the spacing of the knots is
     smoothed. Rows in clusters (`group`) count less, by their design effect.
 

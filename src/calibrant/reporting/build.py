@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
+from calibrant.data.judged import Judged
 from calibrant.data.predictions import Column, Columns, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.inference.groupings import Grouping, groupings
@@ -25,6 +27,9 @@ def report(
     y_prob: Column = None,
     *,
     by: Any = None,
+    depth: int = 2,
+    quantiles: int | None = None,
+    confirm: bool = False,
     time: Any = None,
     threshold: float | None = None,
     tolerance: float | None = None,
@@ -51,10 +56,15 @@ def report(
     ----------
     data : Predictions, fine BinTable, or y_true
         Several classes are tested and recalibrated as whole vectors. A table gives the same report from any number of
-        rows. With plain arrays, `y_prob` comes next.
+        rows. Of `Judged` answers it says what few gold labels and the judge tell, and what to label next. With plain
+        arrays, `y_prob` comes next.
     by : array-like, or a mapping, list or frame of several, optional
         The group of each row. Every group is tested, with p-values that allow for their number. Of several columns each
-        is a grouping of its own, and the cross of every two is one more. For a table: a table per group.
+        is a grouping of its own. Groups that are numbers are shown in their order, others from too high to too low. For
+        a table: a table per group.
+    depth, quantiles, confirm
+        As for `by_group`: crosses of up to so many columns, numbers divided into so many ranges, and groups found on
+        one half of the rows and tested on the other, of which the 20 with the most evidence are shown.
     time : array-like, optional
         The time of each row: dates, numbers or names of periods that sort. Observed and expected events are then shown
         in order of time and tested for a change. For a table: a table per period.
@@ -87,10 +97,13 @@ def report(
     """
     validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
+    if confirm and isinstance(given, BinTable):
+        fail("A table has no rows to divide into halves: leave out confirm.")
     validation.require_same_index([("by", by), ("time", time)])
     options = Options(
         title="Calibration report" if title is None else title,
-        by=() if by is None else _columns(given, by),
+        by=() if by is None else _columns(given, by, depth, quantiles),
+        confirm=confirm and by is not None,
         time=None if time is None else _time(given, time),
         threshold=None if threshold is None else validation.fraction("threshold", threshold),
         tolerance=None if tolerance is None else validation.fraction("tolerance", tolerance),
@@ -100,17 +113,30 @@ def report(
         source=source,
         audit=audit,
         seed=seed,
+        rows="data" if y_prob is None else _as_given(data, y_prob),
     )
     return _built(given, options)
+
+
+def _as_given(y_true: Any, y_prob: Any) -> str:
+    """Two arrays as their user may have them: p, y, or columns of a frame by their names."""
+    names = [getattr(one, "name", None) for one in (y_prob, y_true)]
+    if not all(isinstance(name, str) and name and ", " not in name for name in names):
+        return "p, y"
+    return ", ".join(f"df[{json.dumps(name, ensure_ascii=False)}]" for name in names)
 
 
 def _built(data: Any, options: Options) -> Report:
     """The report of the task that the data are of."""
     from calibrant.reporting import task_reports as tasks
 
-    task = task_of(data)
+    task = None if isinstance(data, Judged) else task_of(data)
     if isinstance(data, Multiclass):
         return tasks.built(tasks.MulticlassReport(data, options))
+    if isinstance(data, Judged):
+        from calibrant.reporting.judged_reports import JudgedReport
+
+        return tasks.built(JudgedReport(data, options))
     if isinstance(task, Unlabeled):
         return tasks.built(tasks.UnlabeledReport(data, options))
     if isinstance(task, Spread) or isinstance(data, Forecast):
@@ -119,13 +145,16 @@ def _built(data: Any, options: Options) -> Report:
     return tasks.built(kind(data, options))
 
 
-def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:
-    """The columns of groups, checked against the rows; every two of several are also crossed."""
+def _columns(data: Any, by: Any, depth: int, quantiles: int | None) -> tuple[tuple[str, Any], ...]:
+    """The columns of groups, checked against the rows, and their crosses."""
+    validation.whole("depth", depth, minimum=1)
+    if quantiles is not None:
+        validation.whole("quantiles", quantiles, minimum=2)
     if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
         return _tables(data, by)
     if isinstance(data, BinTable):
         fail("A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...).")
-    found = groupings(by, length=len(data), depth=2, check=data.require_same_rows)
+    found = groupings(by, length=len(data), depth=depth, quantiles=quantiles, check=data.require_same_rows)
     return tuple(
         (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _with_texts(one)) for one in found
     )

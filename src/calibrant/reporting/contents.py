@@ -47,6 +47,7 @@ class Facts:
     model: str | None = None
     source: str | None = None
     classes: int | None = None
+    labels: int | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,21 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class NetBenefit:
+    """What acting on the predictions is worth at thresholds around the user's own, in true positives per row."""
+
+    at: float
+    thresholds: tuple[float, ...]
+    values: tuple[Value, ...]
+    treat_all: tuple[float, ...]
+
+    @property
+    def own(self) -> int:
+        """The place of the user's threshold."""
+        return min(range(len(self.thresholds)), key=lambda k: abs(self.thresholds[k] - self.at))
+
+
+@dataclass(frozen=True)
 class Period:
     """Observed and expected events in one period; `null` is the range of the ratio for a calibrated model."""
 
@@ -227,6 +243,8 @@ class Groups:
     omitted: str = ""
     """Which groups could not be tested and why."""
     note: str = ""
+    search: str = ""
+    """How many groups were searched, and that every number is of other rows, where groups were searched for."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +273,9 @@ class Recalibration:
     recent: MapRow | None = None
     """The best map fitted and judged on rows since the change over time."""
     note: str = ""
+    fitted: str = ""
+    """The class of the map that readers are told to fit, and the condition of the rows it is fitted to, in SQL."""
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -352,7 +373,49 @@ class Audited:
     features: tuple[tuple[str, Value], ...]
 
 
-Section = Reliability | OverTime | Groups | Audited | Recalibration | BinCounts | Classes | Spread | Shares
+@dataclass(frozen=True)
+class JudgeRow:
+    """A judge's scores as probabilities of gold: mean score, share that is right, error, and the test's p-value.
+
+    Of scores outside of [0, 1] only the number of gold labels is known.
+    """
+
+    name: str
+    labels: int
+    mean: float | None = None
+    right: Value | None = None
+    error: Value | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Judged answers by confidence, is the judge calibrated, and what to label next.
+
+    `gain` is the width of the interval of the accuracy over that of the gold labels alone.
+    """
+
+    ranges: tuple[Bin, ...]
+    judges: tuple[JudgeRow, ...]
+    gold: int
+    gain: float | None
+    code: str
+    note: str = ""
+
+
+Section = (
+    Labels
+    | Reliability
+    | NetBenefit
+    | OverTime
+    | Groups
+    | Audited
+    | Recalibration
+    | BinCounts
+    | Classes
+    | Spread
+    | Shares
+)
 
 
 @dataclass(frozen=True)
@@ -367,7 +430,7 @@ class Omitted:
 class Contents:
     """Everything a report says and shows, in reading order."""
 
-    kind: Literal["binary", "top label", "classes", "regression", "unlabeled"]
+    kind: Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]
     facts: Facts
     verdict: Verdict
     numbers: tuple[Number, ...]
@@ -425,11 +488,13 @@ _WHO = re.compile(r"^[\w.]+(?:\(.*?\))? (needs|cannot|does not)\b")
 class Options:
     """What the user asked for, checked.
 
-    `by` has the name of each column ("" if it has none) and the group of every row, or a table per group.
+    `by` has the name of each column ("" if it has none) and the group of every row, or a table per group; with
+    `confirm`, groups are found on one half of the rows and tested on the other.
     """
 
     title: str = "Calibration report"
     by: tuple[tuple[str, Any], ...] = ()
+    confirm: bool = False
     time: tuple[str, Any] | None = None
     threshold: float | None = None
     tolerance: float | None = None
@@ -439,6 +504,8 @@ class Options:
     source: str | None = None
     audit: Any = None
     seed: int = 0
+    rows: str = "data"
+    """What the user would fit a map to, in Python."""
 
 
 @dataclass

@@ -14,7 +14,14 @@ from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
-from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled
+from calibrant.reporting.verdicts.evidence import (
+    Forecasts,
+    JudgedAnswers,
+    Probabilities,
+    ProbabilityVectors,
+    Shared,
+    Unlabeled,
+)
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, group_severity, outside, small
 from calibrant.reporting.verdicts.truth_table import flagged_in_words, largest_gap_classes, missing_test, period_range
@@ -519,3 +526,41 @@ def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
         shares = f"{score(min(e.priors)).removesuffix(' %')} and {score(max(e.priors))}"
         yield Finding("CAL703", "caution", f"The error ranges from {low} to {high} points for shares between {shares}.")
     yield Finding("CAL704", "note", "Labelled positives are assumed to be a random sample of all positives.")
+
+
+def of_judged(e: JudgedAnswers, verdict: Verdict) -> tuple[Finding, ...]:
+    """All findings on judged answers, most serious first."""
+    if not e.n:
+        return ()
+    return ordered(
+        [
+            *untested(e),
+            *_judged_test(e, verdict),
+            *_backwards(e),
+            *_small(e),
+            *confidence(e, verdict),
+            *of_groups(e),
+            *_labels(e),
+        ]
+    )
+
+
+def _judged_test(e: JudgedAnswers, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None:
+        return
+    p = f"{e.test.name}, {e.test.in_words}, {count(e.gold)} gold labels"
+    if e.test.rejects:
+        yield Finding("CAL201", verdict.severity, f"The confidence is not calibrated ({p}).")
+        return
+    most = "" if e.most is None else f"; the error is at most {bound(e.most)} points"
+    severity: Severity = "caution" if verdict.state == "too few" or not small(e) else "note"
+    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
+
+
+def _labels(e: JudgedAnswers) -> Iterator[Finding]:
+    if e.unlabelled:
+        some = f"{count(len(e.unlabelled))} {plural('group', len(e.unlabelled))}"
+        verb = "has" if len(e.unlabelled) == 1 else "have"
+        yield Finding("CAL802", "caution", f"{some} {verb} no gold label, and so no number.")
+    drawn = "with the probabilities that their weights say" if e.sampled else "at random, all with the same probability"
+    yield Finding("CAL801", "note", f"{plural(e.words.row).capitalize()} are taken as chosen for labelling {drawn}.")

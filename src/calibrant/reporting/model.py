@@ -238,6 +238,17 @@ EXPLANATIONS: dict[str, Explanation] = {
         "If the chance of being labelled rises with the score, frequencies at high scores are overstated.",
         "Compare labelled positives with a random sample of confirmed ones.",
     ),
+    "CAL801": Explanation(
+        "How answers were chosen for labelling",
+        "Gold labels stand for the rows without one. A judge that is wrong, even for one model only, is corrected by "
+        "them; labels that were chosen by interest, by ease or by the judge cannot be corrected.",
+        "Draw rows at random, or with `next_labels`, and pass the `weight` that it returns.",
+    ),
+    "CAL802": Explanation(
+        "Groups without a gold label",
+        "The judge may be biased in such a group, and nothing would show it. A number would be the judge's alone.",
+        "Label some rows of each group: `next_labels(k, by=...)` gives each the same number.",
+    ),
 }
 
 

@@ -113,6 +113,11 @@ _TESTS: tuple[tuple[str, str, str], ...] = (
     ("spread chi square", "Spread by bins", "Do errors match the predicted spread in every bin of it?"),
     ("PIT uniformity", "Uniformity of F(y)", "Do outcomes fall evenly over their predicted distributions?"),
     (
+        "judged rows",
+        "Test of level, slope and shape with few gold labels",
+        "Is the mean of gold that of the confidences, the slope 1 and the error 0, each within its share?",
+    ),
+    (
         "PU score test",
         "Score test for positive-unlabeled data",
         "Do scores of labelled positives agree with predictions and share?",

@@ -1,4 +1,4 @@
-"""One pipeline from data to a report, and the four tasks that it serves.
+"""One pipeline from data to a report, and the tasks that it serves.
 
 `built` collects the evidence of a task, makes its sections, judges all tests together, looks up the verdict in the
 task's truth table, and puts numbers, findings and notes beside it. A task (binary, multiclass, forecasts,
@@ -40,6 +40,8 @@ from calibrant.reporting.contents import (
     Contents,
     Facts,
     Groups,
+    Labels,
+    NetBenefit,
     Number,
     Omitted,
     Options,
@@ -66,16 +68,15 @@ from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilit
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
-from calibrant.reporting.sections.groups import group_section
-from calibrant.reporting.sections.over_time import over_time_section, since
+from calibrant.reporting.sections.groups import confirmed_section, group_section
+from calibrant.reporting.sections.over_time import Since, over_time_section, since
 from calibrant.reporting.sections.recalibration import (
-    binary_code,
     class_recalibration,
-    commands,
     forecast_recalibration,
+    python_code,
     recalibrated,
 )
-from calibrant.reporting.sections.reliability import bin_counts, reliability_section
+from calibrant.reporting.sections.reliability import bin_counts, net_benefit_section, reliability_section
 from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
@@ -89,13 +90,25 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
-READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Audited, Recalibration, BinCounts)
+READING_ORDER = (
+    Reliability,
+    NetBenefit,
+    Spread,
+    Shares,
+    Classes,
+    OverTime,
+    Groups,
+    Labels,
+    Audited,
+    Recalibration,
+    BinCounts,
+)
 
 
 class TaskReport(ABC, Generic[Evidence]):
     """What one task registers; `row` and `event` are what these are called, unless the user says."""
 
-    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled"]]
+    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]]
     row: ClassVar[str] = "row"
     event: ClassVar[str] = "event"
     table: ClassVar[TruthTable[Any]]
@@ -150,7 +163,11 @@ class TaskReport(ABC, Generic[Evidence]):
         return self.made.attempt("Over time", lambda: over_time_section(data, values, column=column or "time"))
 
     def group_sections(self, *, after: Any = None) -> tuple[Groups, ...]:
-        """One section per column; columns that cannot be grouped say why."""
+        """One section per column, or one of confirmed groups; columns that cannot be grouped say why."""
+        if self.options.confirm:
+            some = [grouping for _, grouping in self.options.by]
+            alone = self.made.attempt("Groups", lambda: confirmed_section(self.data, some))
+            return () if alone is None else (alone,)
         found = [
             self.made.attempt(
                 f"Groups by {column}" if column else "Groups",
@@ -299,12 +316,17 @@ class BinaryReport(TaskReport[Probabilities]):
         after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
         groups = self.group_sections(after=after)
         bins = made.attempt("ECE and the number of bins", lambda: bin_counts(part))
+        at, worth = self.options.threshold, None
+        if at is not None and not self.confidence:
+            worth = made.attempt("Net benefit", lambda: net_benefit_section(part, at))
+        known = with_diagram(known, diagram, bins)
         maps = None if remade is None else with_readers_names(remade[0])
-        return replace(with_diagram(known, diagram, bins), over_time=time, groups=groups, recalibration=maps)
+        figures = (*known.figures, worth)
+        return replace(known, over_time=time, groups=groups, recalibration=maps, figures=figures)
 
     def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
         require_forwards(known)
-        return recalibrated(self.part)
+        return recalibrated(self.part, self.options.rows)
 
     def completed(self, known: Probabilities) -> Probabilities:
         """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
@@ -409,9 +431,19 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     return replace(
         made,
         recent=replace(best, name=name_of_map(best.name)),
-        command=commands(best.name, "--prob p", since=start),
-        code=binary_code(best.name, since=start),
+        fitted=best.name,
+        since=start.condition,
+        code=_recent_code(best.name, options.rows, start, tables=isinstance(values, Mapping), first=change.first),
     )
+
+
+def _recent_code(name: str, rows: str, start: Since, *, tables: bool, first: int) -> str:
+    """The map fitted to the rows since a time, in Python; with a table per period, to those from the `first` on."""
+    if tables:
+        text = python_code(name, "p_new", rows=f"merge(list(time.values())[{first}:])")
+        return f"from calibrant.table import merge\n{text}"
+    some = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
+    return python_code(name, "p_new", rows=some, before=f"recent = {start.code}")
 
 
 def _about_error(known: Probabilities) -> str:

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.reporting.contents import (
     Audited,
+    Bin,
     Classes,
     Contents,
     GroupRow,
     Groups,
+    JudgeRow,
+    Labels,
+    NetBenefit,
     Number,
     OverTime,
     Recalibration,
@@ -73,6 +77,7 @@ def tables(report: Report) -> list[Table]:
     spread = report.contents.kind == "regression"
     makers: dict[type, Callable[..., Table]] = {
         Reliability: partial(reliability_table, events=events),
+        NetBenefit: net_benefit_table,
         OverTime: partial(time_table, spread=spread),
         Groups: groups_table,
         Audited: audit_table,
@@ -80,8 +85,12 @@ def tables(report: Report) -> list[Table]:
         Classes: classes_table,
         Spread: coverage_table,
         Shares: shares_table,
+        Labels: judge_table,
     }
-    found += [makers[type(section)](section) for section in report.contents.sections if type(section) in makers]
+    for section in report.contents.sections:
+        found += [confidence_table(section)] if isinstance(section, Labels) and section.ranges else []
+        found += [makers[type(section)](section)] if type(section) in makers else []
+        found += [next_table(section)] if isinstance(section, Labels) else []
     found += [estimates_table(report), tests_table(report)]
     return [_printable(table.filled()) for table in found if table.rows]
 
@@ -145,13 +154,9 @@ def number_texts(number: Number) -> tuple[str, str, str]:
 
 def reliability_table(section: Reliability, events: str) -> Table:
     """Where the error sits."""
-    observed = value_column(
-        [one.observed for one in section.ranges], scale=100, apart=[one.predicted for one in section.ranges]
-    )
     rows = []
-    for one, (value, ends) in zip(section.ranges, observed, strict=True):
-        low, high = score(one.low), score(one.high)
-        where = low if one.low == one.high else f"{low.removesuffix(' %')} to {high}"
+    for one, (value, ends) in zip(section.ranges, _observed(section.ranges), strict=True):
+        where = range_text(one)
         share = "" if one.share is None else f"{fixed(100 * one.share, 0)} %"
         found = (f"{value} %", f"{ends} %" if ends else "", share)
         rows.append((where, count(one.n), count(one.events), score(one.predicted), *found))
@@ -184,7 +189,7 @@ def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
 def groups_table(section: Groups) -> Table:
     """All flagged groups, and the largest others."""
     shown, others = shown_groups(section)
-    note = f"{section.omitted} {section.note}".strip()
+    note = " ".join(part for part in (section.search, section.omitted, section.note) if part)
     if others:
         note = f"{count(len(others))} more {plural('group', len(others))}, not flagged. {note}".strip()
     heading = _title(plural(section.column, kind="group")) if section.column else "Groups"
@@ -277,6 +282,18 @@ def recalibration_table(section: Recalibration) -> Table:
     return Table(heading, columns, rows, section.note)
 
 
+def net_benefit_table(section: NetBenefit) -> Table:
+    """The net benefit at the user's threshold and at every eighth beside it, per 100 rows."""
+    some = range(section.own % 8, len(section.thresholds), 8)
+    found = value_column([section.values[k] for k in some], scale=100)
+    rows = [
+        (score(section.thresholds[k]), *own, fixed(100 * section.treat_all[k], 1))
+        for k, own in zip(some, found, strict=True)
+    ]
+    columns = ("Threshold", "Net benefit", "95 % interval", "Of treating everyone")
+    return Table("Net benefit, true positives per 100 rows", columns, rows)
+
+
 def coverage_table(section: Spread) -> Table:
     """Coverage of central intervals."""
     nominal = [one.nominal for one in section.coverage]
@@ -293,6 +310,55 @@ def shares_table(section: Shares) -> Table:
     found = value_column(section.errors, scale=100)
     rows = [(score(prior), *own) for prior, own in zip(section.priors, found, strict=True)]
     return Table("How much depends on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
+
+
+def confidence_table(section: Labels) -> Table:
+    """Accuracy by range of confidence."""
+    rows = [
+        (range_text(one), count(one.n), score(one.predicted), f"{value} %", f"{ends} %" if ends else "")
+        for one, (value, ends) in zip(section.ranges, _observed(section.ranges), strict=True)
+    ]
+    return Table("By confidence", ("Confidence", "Rows", "Mean", "Right", "95 % interval"), rows)
+
+
+def judge_table(section: Labels) -> Table:
+    """Whether the scores of each judge are calibrated, what the judge is worth, and how to label more."""
+    columns = ("Judge", "Gold labels", "Mean score", "Right", "95 % interval", "Error of the score, points", "p")
+    note = f"{gold_in_words(section)} {section.note}".strip()
+    return Table("Is the judge calibrated?", columns, [judge_texts(one) for one in section.judges], note)
+
+
+def next_table(section: Labels) -> Table:
+    """How to label more."""
+    return Table("What to label next", ("Python",), [(line,) for line in section.code.splitlines()])
+
+
+def judge_texts(one: JudgeRow) -> tuple[str, ...]:
+    """The numbers of a judge."""
+    if one.mean is None or one.right is None or one.error is None or one.p_value is None:
+        return (one.name, count(one.labels), "", "", "", "", "")
+    ((value, ends),) = value_column([one.right], scale=100, apart=one.mean)
+    (error,) = value_column([one.error], scale=100, at_most=True)
+    p = p_number(one.p_value)
+    return (one.name, count(one.labels), score(one.mean), f"{value} %", f"{ends} %", _with_ends(error), p)
+
+
+def gold_in_words(section: Labels) -> str:
+    """What the judge is worth."""
+    if section.gain is None:
+        return ""
+    start = f"With the judge the interval of the accuracy is {100 * section.gain:.0f} % as wide as that of the"
+    return f"{start} {count(section.gold)} gold labels alone."
+
+
+def range_text(one: Bin) -> str:
+    """A range of scores."""
+    low, high = score(one.low), score(one.high)
+    return low if one.low == one.high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _observed(bins: Sequence[Bin]) -> list[tuple[str, str]]:
+    return value_column([one.observed for one in bins], scale=100, apart=[one.predicted for one in bins])
 
 
 def estimates_table(report: Report) -> Table:
@@ -401,7 +467,9 @@ def facts(contents: Contents) -> str:
     """The line of facts; what is not known is left out."""
     known = contents.facts
     said = [f"{count(known.rows)} {plural(known.row, known.rows)}"]
-    confidence, unlabeled = contents.kind in ("top label", "classes"), contents.kind == "unlabeled"
+    confidence, unlabeled = contents.kind in ("top label", "classes", "judged"), contents.kind == "unlabeled"
+    if known.labels is not None:
+        said.append(f"{count(known.labels)} gold {plural('label', known.labels)}")
     if known.classes is not None:
         said.append(f"{count(known.classes)} classes")
     if known.events is not None:

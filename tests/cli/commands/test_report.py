@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.cli.commands.tasks import TASKS
@@ -34,3 +36,43 @@ def test_members_are_reported_by_group_as_json(invoke):
     assert code == 0, err
     assert json.loads(out)
     assert "even" in out
+
+
+def test_judged_answers(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(900)
+    right = rng.random(900) < p**2
+    known = rng.random(900) < 0.25
+    frame = {"q": np.arange(900) // 3, "m": np.arange(900) % 3, "p": p, "w": 1.0, "human": np.where(known, right, None)}
+    scores = {f"s{k}": np.where(rng.random(900) < 0.9, right, ~right) * 1.0 for k in (1, 2)}
+    pd.DataFrame(frame | scores).to_csv(tmp_path / "answers.csv", index=False)
+    options = "--truth human --prob p --judge s1 --judge s2"
+    code, out, err = invoke("report answers.csv", options, "--cluster q --by m --label-weight w --json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["kind"] == "judged"
+    assert found["verdict"]["direction"] == "over-confident"
+    labels = found["sections"][-1]
+    assert [one["name"] for one in labels["judges"]] == ["s1", "s2"]
+    named = 'cal.Judged(table["human"], table["p"], judge=table[["s1", "s2"]], weight=table["w"], group=table["q"]'
+    assert named in labels["code"]
+    code, out, _ = invoke("measure answers.csv", options, "--fail-above 0.01")
+    assert code == 1
+    assert "Accuracy" in out
+    assert "rejected" in invoke("test answers.csv", options)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--truth human --prob p --label-weight w", "--label-weight goes with --judge"),
+        ("--truth human --prob p --judge s1 --weight w", "--label-weight says how"),
+        ("--truth human --prob p --judge s1 --drop-missing", "leave it out"),
+        ("--truth human --mean p --std w --judge s1", "not for multiclass data"),
+    ],
+)
+def test_options_that_do_not_go_with_a_judge(invoke, tmp_path, options, words):
+    (tmp_path / "answers.csv").write_text("human,p,w,s1\n1,0.2,1,0\n", encoding="utf8")
+    code, _, err = invoke("report answers.csv", options)
+    assert code == 2
+    assert words in err

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.inference.groupings import groupings
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.numerics.special import expit
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import headline_error
 from calibrant.reporting.sections.groups import (
     WITH_INTERVAL,
+    confirmed_section,
     direction,
     enough_events,
     event_row,
@@ -85,7 +87,7 @@ def test_one_bad_group_among_two_hundred_is_flagged():
     p = np.where(group == 77, np.minimum(3 * good.y_prob, 0.99), good.y_prob)
     found = group_section(cal.Binary(good.y_true, p), group, column="shop")
     assert [row.name for row in found.rows if row.flagged] == ["77"]
-    assert found.rows[0].name == "77" or found.rows[0].ratio.value < 0.6
+    assert found.rows[77].name == "77"  # numbers keep their order
     assert len(found.rows) == 200
     assert sum(row.error.high is not None for row in found.rows) == WITH_INTERVAL
     assert next(row for row in found.rows if row.name == "77").error.high is not None
@@ -226,3 +228,34 @@ def test_groups_of_quantiles_are_judged_by_coverage_in_their_order():
     assert table.rows[0][2].endswith(" %")
     assert page.verdict.direction == "too narrow"
     assert "intervals by horizon; marker area shows rows" in page.to_html()
+
+
+def test_groups_that_are_numbers_keep_their_order():
+    rng = np.random.default_rng(0)
+    p, month = rng.random(2400), np.repeat(np.arange(1, 13), 200)
+    data = cal.Binary(rng.random(2400) < p, p)
+    wanted = [str(k) for k in range(1, 13)]
+    assert [row.name for row in group_section(data, month.astype(str), column="month").rows] == wanted
+    tables = {str(k): cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(1, 13)}
+    whole = cal.BinTable.of(data, cal.table.HybridGrid())
+    assert [row.name for row in group_section(whole, tables, column="month").rows] == wanted
+
+
+def test_groups_are_found_on_one_half_and_tested_on_the_other():
+    rng = np.random.default_rng(0)
+    p, land, age = rng.beta(1, 5, 8000), rng.choice(["DK", "BR"], 8000), rng.integers(18, 80, 8000)
+    wrong = (land == "BR") & (age > 60)
+    data = cal.Binary(rng.random(8000) < np.where(wrong, 0.3 * p, p), p)
+    by = {"country": land, "age": age}
+    (found,) = cal.report(data, by=by, depth=2, quantiles=4, confirm=True).groups
+    same = cal.by_group(cal.ece, data, by=by, depth=2, quantiles=4, confirm=True, intervals=20)
+    alone = confirmed_section(data, groupings(by, length=8000, depth=2, quantiles=4))
+    assert sorted(row.p_value for row in alone.rows) == sorted(row.adjusted for row in same.rows)
+    assert min(row.p_value for row in found.rows) >= same.worst.p_value  # adjusted for the test of all rows, too
+    assert {row.n for row in found.rows} == {row.n for row in same.rows}
+    flagged = {row.name for row in found.rows if row.flagged}
+    assert any(name.startswith("country = BR × age = > ") for name in flagged)
+    assert found.search.startswith("Of 14 groups, the 14 with the most evidence on one half of the rows")
+    plain = cal.report(data, by=by, depth=1, quantiles=4).groups
+    assert [one.column for one in plain] == ["country", "age"]
+    assert len(plain[1].rows) == 4

@@ -1,6 +1,7 @@
 """The recalibration section: which map helps, by how much, what remains, and code that does what was measured."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cal
@@ -10,12 +11,7 @@ from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import Part
 from calibrant.reporting.sections.recalibration import (
     Candidate,
-    binary_code,
-    class_code,
-    class_columns,
     class_recalibration,
-    commands,
-    forecast_code,
     forecast_recalibration,
     held_out_of,
     parts_held_out,
@@ -24,7 +20,6 @@ from calibrant.reporting.sections.recalibration import (
 )
 from calibrant.results.estimate import Value
 from tests.reporting.sections.classes_worlds import classes
-from tests.reporting.sections.running import run_commands
 from tests.reporting.sections.worlds import binary, part
 
 NAMES = {"Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"}
@@ -161,25 +156,6 @@ def test_a_map_that_may_not_help_is_never_best():
     assert order(candidate("a", 1, 0.055, 0.06), candidate("b", 3, 0.06, 0.02), error=0.1)[0] == ("b", "best")
 
 
-MAPS = ["Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"]
-
-
-@pytest.mark.no_cover
-@pytest.mark.parametrize("name", MAPS)
-def test_commands_and_code_recalibrate_alike(name, tmp_path):
-    data, new = binary(400, slope=0.6), np.linspace(0.01, 0.99, 30)
-    rows = "\n".join(f"{int(y)},{p!r}" for y, p in zip(data.y_true, data.y_prob.tolist(), strict=True))
-    (tmp_path / "labelled.csv").write_text("y,p\n" + rows + "\n")
-    (tmp_path / "new.csv").write_text("p\n" + "\n".join(map(repr, new.tolist())) + "\n")
-    run_commands(commands(name, "--prob p"), tmp_path)
-    found = np.genfromtxt(tmp_path / "recalibrated.csv", delimiter=",", names=True)
-    space = {"y": data.y_true, "p": data.y_prob, "p_new": new}
-    exec(binary_code(name), space)
-    np.testing.assert_allclose(found["p_recalibrated"], space["recalibrated"], rtol=1e-12)
-    expected = getattr(cal.recalibrate, name)().fit(data).predict_proba(new)[:, 1]
-    np.testing.assert_allclose(space["recalibrated"], expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["rows", "weighted", "clustered", "table"])
 def test_every_row_is_held_out_once(kind):
     weight = np.random.default_rng(2).integers(0, 3, 3000).astype(float) if kind == "weighted" else None
@@ -314,20 +290,6 @@ def test_class_recalibration_what_cannot_be_judged():
         class_recalibration(classes(300, group=[1] * 300))
 
 
-def test_class_commands_and_code_recalibrate_alike(tmp_path):
-    data, labels = classes(400, 3, sharp=1.5), ["cat", "big dog", "bird"]
-    rows = [",".join([labels[y], *map(repr, p)]) for y, p in zip(data.y_true, data.y_prob.tolist(), strict=True)]
-    (tmp_path / "labelled.csv").write_text("\n".join(["y,cat,big dog,bird", *rows]) + "\n")
-    new = data.y_prob[:20]
-    (tmp_path / "new.csv").write_text("\n".join(["cat,big dog,bird", *(",".join(map(repr, p)) for p in new.tolist())]))
-    run_commands(commands("VectorScaling", class_columns(labels)), tmp_path)
-    lines = (tmp_path / "recalibrated.csv").read_text().splitlines()
-    found = np.array([line.split(",")[3:] for line in lines[1:]], dtype=float)
-    space = {"y": data.y_true, "p": data.y_prob, "p_new": new}
-    exec(class_code("VectorScaling"), space)
-    np.testing.assert_allclose(found, space["recalibrated"], rtol=1e-9)
-
-
 def gaussian(n=2000, *, factor=1.5, bent=False, seed=0, **columns):
     rng = np.random.default_rng([seed, n])
     std, mean = np.exp(0.5 * rng.normal(size=n)), rng.normal(size=n)
@@ -413,22 +375,6 @@ def test_forecasts_that_cannot_be_judged():
         forecast_recalibration(cal.BinTable.of(gaussian(200), cal.table.LogGrid()))
 
 
-@pytest.mark.parametrize("name", ["StdScaling", "SpreadSpline", "VarianceIsotonic"])
-def test_forecast_commands_and_code_recalibrate_alike(name, tmp_path):
-    data, new = gaussian(300), gaussian(20, seed=1)
-    rows = [
-        f"{y!r},{m!r},{s!r}" for y, m, s in zip(*(x.tolist() for x in (data.y_true, data.mean, data.std)), strict=True)
-    ]
-    (tmp_path / "labelled.csv").write_text("\n".join(["y,mean,std", *rows]) + "\n")
-    rows = [f"{m!r},{s!r}" for m, s in zip(new.mean.tolist(), new.std.tolist(), strict=True)]
-    (tmp_path / "new.csv").write_text("\n".join(["mean,std", *rows]) + "\n")
-    run_commands(commands(name, "--mean mean --std std"), tmp_path)
-    found = np.genfromtxt(tmp_path / "recalibrated.csv", delimiter=",", names=True)
-    space = {"y": data.y_true, "mean": data.mean, "std": data.std, "mean_new": new.mean, "std_new": new.std}
-    exec(forecast_code(name), space)
-    np.testing.assert_allclose(found["std_recalibrated"], space["recalibrated"][:, 1], rtol=1e-9)
-
-
 def test_maps_have_about_as_many_parameters_as_they_show(section):
     shown = {row.name: row.parameters for row in section.maps}
     assert [shown[name] for name in ("Temperature", "Platt", "Beta", "Quadratic", "Spline")] == [1, 2, 3, 3, 5]
@@ -446,16 +392,38 @@ def test_one_fold_is_held_out_where_maps_are_slow():
     assert parts_held_out(700_000, 13) == 1
 
 
-@pytest.mark.parametrize(("number", "named"), [(12, True), (13, False)])
-def test_commands_name_up_to_twelve_classes(number, named):
-    rng = np.random.default_rng(number)
-    p = rng.dirichlet(np.ones(number), 200)
-    data = cal.Multiclass(np.arange(200) % number, p)
-    assert bool(class_recalibration(data).command) is named
-
-
 @pytest.mark.parametrize(("n", "maps"), [(24, 1), (25, 2), (39, 2), (40, 4)])
 def test_a_map_needs_five_rows_for_each_parameter(n, maps):
     from calibrant.reporting.sections.recalibration import _class_maps
 
     assert len(_class_maps(3, n)) == maps
+
+
+def run(section, **space):
+    exec(section.code, space)
+    return np.asarray(space["recalibrated"])
+
+
+def test_the_code_fits_the_map_to_the_rows_as_the_user_has_them():
+    data, new = binary(400, slope=0.6), np.linspace(0.01, 0.99, 30)
+    expected = getattr(cal.recalibrate, recalibrated(Part(data))[0].fitted)().fit(data).transform(new)
+    np.testing.assert_array_equal(run(recalibrated(Part(data))[0], data=data, p_new=new), expected)
+    given = cal.report(data.y_true, data.y_prob).recalibration
+    np.testing.assert_array_equal(run(given, p=data.y_prob, y=data.y_true, p_new=new), expected)
+    frame = pd.DataFrame({"kept it": data.y_true, "score": data.y_prob})
+    own = cal.report(frame["kept it"], frame["score"]).recalibration
+    assert 'df["score"], df["kept it"]' in own.code
+    np.testing.assert_array_equal(run(own, df=frame, p_new=new), expected)
+
+
+def test_the_code_of_classes_and_forecasts_runs():
+    data = classes(400, 3, sharp=1.5)
+    assert run(class_recalibration(data), data=data, p_new=data.y_prob[:20]).shape == (20, 3)
+    spread = gaussian(300)
+    made = run(forecast_recalibration(spread), data=spread, mean_new=spread.mean[:5], std_new=spread.std[:5])
+    assert made.shape == (5, 2)
+    draws = cal.Samples(spread.y_true, np.random.default_rng(0).normal(size=(300, 9)))
+    section = forecast_recalibration(draws)
+    space = {"data": draws, "new": draws}
+    exec(section.code, space)
+    assert space["recalibrated"].draws.shape == (300, 9)

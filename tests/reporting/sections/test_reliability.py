@@ -16,6 +16,7 @@ from calibrant.reporting.sections.reliability import (
     inner_log_odds,
     linear_edges,
     log_odds_edges,
+    net_benefit_section,
     reliability_section,
     two_digits,
 )
@@ -329,3 +330,21 @@ def test_cells_of_clustered_bands_hold_twenty_rows():
     one = Part(cal.Binary(np.repeat(rng.random(1000) < p[::10], 10), p, group=np.arange(10_000) // 10))
     rows = 10_000 / average_design_effect(one)
     assert 0.7 < len(reliability_section(one).consistency.score) * 20 / rows < 1.4
+
+
+def test_net_benefit_around_the_threshold():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 6, 4000)
+    data = cal.Binary(rng.random(4000) < p, p)
+    found = net_benefit_section(Part(data), 0.2)
+    odds = np.array(found.thresholds) / (1 - np.array(found.thresholds))
+    assert len(odds) == 41
+    np.testing.assert_allclose([odds[0], odds[-1]], [0.0625, 1.0])
+    assert found.thresholds[found.own] == pytest.approx(0.2)
+    own = cal.net_benefit(data, thresholds=[0.2])
+    value = found.values[found.own]
+    np.testing.assert_allclose([value.value, value.low, value.high], [own.value[0], own.low[0], own.high[0]])
+    shown = cal.report(data, threshold=0.2)
+    assert "Net benefit, true positives per 100 rows" in str(shown)
+    assert 'id="net-benefit"' in shown.to_html()
+    assert 'id="net-benefit"' not in cal.report(data).to_html()

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, leave_with, refuse, say, stage
-from calibrant.cli.options import ANSWERS, LABELS, READING, TASK, Files, Json, MaxMissing, Seed, option, takes
+from calibrant.cli.options import ANSWERS, JUDGED, LABELS, READING, TASK, Files, Json, MaxMissing, Seed, option, takes
 
 Several = list[str] | None
 
@@ -89,7 +89,7 @@ def simulate(
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def measure(
     files: Files,
     columns: Columns,
@@ -143,7 +143,7 @@ def measure(
 
 
 @app.command(name="test")
-@takes(*TASK)
+@takes(*TASK, *JUDGED)
 def check(
     files: Files,
     columns: Columns,

@@ -11,15 +11,22 @@ from typer import Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import refuse, require_writable, say, stage, title_of, writing
-from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
+from calibrant.cli.options import JUDGED, TASK, Files, Force, Json, Seed, option, takes
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def report(
     files: Files,
     columns: Columns,
     *,
+    depth: Annotated[int, option("--depth", "NUMBER", "Also test crosses of up to so many --by columns.")] = 2,
+    ranges: Annotated[
+        int | None, option("--ranges", "NUMBER", "Divide --by columns of numbers into so many ranges of equal size.")
+    ] = None,
+    confirm: Annotated[
+        bool, Option("--confirm", help="Find groups on one half of the rows, and test them on the other.")
+    ] = False,
     time: Annotated[str | None, option("--time", "COLUMN", "Time of each row: column or SQL.")] = None,
     threshold: Annotated[float | None, option("--threshold", "SCORE", "Score at which decisions are made.")] = None,
     tolerance: Annotated[
@@ -40,7 +47,7 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
-    from calibrant.cli.reports import by_and_time, write_model_reports
+    from calibrant.cli.reports import by_and_time, with_own_commands, write_model_reports
     from calibrant.reporting import report as build
     from calibrant.reporting.contents import told_to
 
@@ -50,11 +57,12 @@ def report(
     groups, times = by_and_time(loaded.by, by, time)
     shared: dict[str, Any] = {
         "threshold": threshold, "tolerance": tolerance, "event": event, "row": row, "source": title_of(files),
-        "seed": seed,
+        "seed": seed, "depth": depth, "quantiles": ranges, "confirm": confirm,
     }  # fmt: skip
     name = title or title_of(files)
     if loaded.model is not None:
-        write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json)
+        own: dict[str, Any] = {"files": files, "columns": replace(columns, model=model)}
+        write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json, **own)
         return
     if audit:
         from calibrant.cli.files import load_features
@@ -63,6 +71,7 @@ def report(
         shared["audit"] = load_features(files, columns, audit, seed=seed).features
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, time=times, model=model, title=name, **shared)
+    found = with_own_commands(found, files, columns)
     if output is not None:
         with stage("Writing"), writing(output, force=force):
             found.save(output)
@@ -71,7 +80,7 @@ def report(
 
 
 @app.command()
-@takes(*TASK, "by")
+@takes(*TASK, *JUDGED, "by")
 def serve(
     files: Files,
     columns: Columns,
@@ -82,7 +91,7 @@ def serve(
     seed: Seed = 0,
 ) -> None:
     """Open the report in the browser, served on this machine only."""
-    from calibrant.cli.reports import by_and_time, serve_page
+    from calibrant.cli.reports import by_and_time, serve_page, with_own_commands
     from calibrant.reporting import report as build
     from calibrant.reporting.contents import told_to
 
@@ -90,7 +99,7 @@ def serve(
     groups, _ = by_and_time(loaded.by, columns.by, None)
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, title=title_of(files), seed=seed)
-    serve_page(found.to_html(), port)
+    serve_page(with_own_commands(found, files, columns).to_html(), port)
 
 
 @app.command()

@@ -53,7 +53,7 @@ class Inversion:
     Notes
     -----
     `Interval.assumption` says to which resolution the upper end has looked. A gap that oscillates faster is not seen.
-    Coverage in many worlds is in docs/inference.md.
+    Coverage in many worlds is in docs/evidence/coverage.md.
 
     Examples
     --------

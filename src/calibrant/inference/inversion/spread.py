@@ -265,9 +265,9 @@ class SpreadInversion:
 
     Notes
     -----
-    Measured coverage is in docs/regression.md. A gap that oscillates within the spacing of the knots is smoothed. Where
-    the effective number of rows is less than 20 (kurtosis - 1), or the largest errors follow a power law without a
-    fourth moment, the `assumption` of the interval says that the tails are too heavy.
+    Measured coverage is in docs/evidence/forecasts.md. A gap that oscillates within the spacing of the knots is
+    smoothed. Where the effective number of rows is less than 20 (kurtosis - 1), or the largest errors follow a power
+    law without a fourth moment, the `assumption` of the interval says that the tails are too heavy.
 
     Examples
     --------

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from calibrant.plot.scales import Scale, covering
-from calibrant.reporting.contents import Shares, Spread
+from calibrant.reporting.contents import NetBenefit, Shares, Spread
 from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Canvas, Figure, dot, hint, percent_tick, plain_tick
 from calibrant.reporting.drawing.descriptions import outside, share_ends, two_digits
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
 from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
-from calibrant.reporting.text import Table, coverage_table, shares_table
+from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table
 
 #: Widths of square figures and of those as wide as the page.
 #: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
@@ -202,6 +202,44 @@ def _pit(section: Spread, width: float) -> Canvas:
         canvas.add(hint(f"{about}, {count(expected)} expected", bar))
     canvas.area([0.0, 1.0], [low] * 2, [high] * 2, "nullband")
     canvas.line(canvas.left, canvas.y(1), canvas.right, canvas.y(1), "ref")
+    return canvas
+
+
+def net_benefit_figure(section: NetBenefit) -> Figure:
+    """The decision curve around the user's threshold, beside treating everyone and no one."""
+    name = "Net benefit of acting on the predictions, against the threshold."
+    found, at = points(section.values[section.own]), score(section.at)
+    title = f"At a threshold of {at}, acting on the predictions is worth {found.value} true positives per 100 rows"
+    everyone = fixed(100 * section.treat_all[section.own], 1)
+    text = f"At {at} the net benefit is {found.value} ({found.ends}); that of treating everyone is {everyone}."
+    return Figure.of(partial(_net_benefit, section), _WHOLE, name, title, text, net_benefit_table(section))
+
+
+def _net_benefit(section: NetBenefit, width: float) -> Canvas:
+    values, across = [one.value for one in section.values], section.thresholds
+    low, high = [[one.value if end is None else end for one, end in pairs] for pairs in (
+        [(one, one.low) for one in section.values], [(one, one.high) for one in section.values])]  # fmt: skip
+    top, least = max(high), min(min(low), 0.0)
+    canvas = Canvas(
+        width, 300 if width > ROOMY else 260, (46, 22, 14, 46), covering(across, "linear", pad=0.0),
+        Scale(least - 0.1 * (top - least), 1.06 * top if top > 0 else 0.001),
+    )  # fmt: skip
+    canvas.y_ticks(lambda v: plain_tick(100 * v), most=6)
+    canvas.x_ticks(percent_tick, "Threshold", most=8 if canvas.roomy else 4, grid=False)
+    canvas.area(across, low, high, "confband")
+    canvas.line(canvas.left, canvas.y(0), canvas.right, canvas.y(0), "ref")
+    canvas.curve(across, section.treat_all, "thr")
+    canvas.curve(across, values, "curve")
+    x = canvas.x(section.at)
+    canvas.line(x, canvas.top, x, canvas.bottom, "thr")
+    canvas.add(dot(x, canvas.y(values[section.own]), 6, "dotf"))
+    for at, one, everyone in zip(across, section.values, section.treat_all, strict=True):
+        found = points(one)
+        words = f"threshold {score(at)}\nnet benefit {found.value} ({found.ends}) per 100 rows"
+        words += f"\ntreating everyone {fixed(100 * everyone, 1)}"
+        canvas.add(hint(words, dot(canvas.x(at), canvas.y(one.value), 12, "touch")))
+    if canvas.roomy:
+        canvas.text(0, 10, "per 100 rows", "t")
     return canvas
 
 

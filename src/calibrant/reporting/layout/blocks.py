@@ -9,10 +9,13 @@ from typing import Any
 
 from calibrant.reporting.contents import (
     Audited,
+    Bin,
     BinCounts,
     Classes,
     Contents,
     Groups,
+    Labels,
+    NetBenefit,
     OverTime,
     Recalibration,
     Reliability,
@@ -36,10 +39,11 @@ from calibrant.reporting.drawing.reliability import (
     bin_counts_figure,
     reliability_figure,
 )
-from calibrant.reporting.drawing.table_cells import FEWEST, strip_columns, strip_table, strip_title
+from calibrant.reporting.drawing.table_cells import FEWEST, QUIET, Forest, strip_columns, strip_table, strip_title
 from calibrant.reporting.drawing.task_figures import (
     coverage_figure,
     implied_figure,
+    net_benefit_figure,
     pit_figure,
     shares_figure,
     spread_figure,
@@ -51,10 +55,12 @@ from calibrant.reporting.layout.elements import (
     callout,
     code_box,
     confidence_key,
+    data_table,
     drawn,
     group_table,
     implied_key,
     map_table,
+    plain_table,
     probability_key,
     range_table,
     rejected,
@@ -63,7 +69,15 @@ from calibrant.reporting.layout.elements import (
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
-from calibrant.reporting.text import classes_shown, covered, shown_groups
+from calibrant.reporting.text import (
+    classes_shown,
+    confidence_table,
+    covered,
+    gold_in_words,
+    judge_table,
+    shown_groups,
+)
+from calibrant.results.estimate import Value
 
 
 def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
@@ -109,8 +123,8 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     lead = (
         f"{of_spread if spread else _divided(contents.facts.event)} by {noun}; marker area shows rows. "
         f"Red: miscalibrated, allowing for {tested} {plural(noun, tested, kind='group')} and the other tests "
-        f"({flagged} of {len(section.rows)})."
-    )
+        f"({flagged} of {len(section.rows)}). {section.search}"
+    ).strip()
     name, title = plural(noun, kind="group").capitalize(), groups_title(section, contents.facts.event, spread=spread)
     body = joined([tag("figure", *parts), *after])
     yield Block("groups", name, title, lead, body, tag("div", table, class_="scroll"))
@@ -264,6 +278,16 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
         yield Block.of("coverage", "Distribution", pit, words, in_notebook=False)
 
 
+def net_benefit_block(section: NetBenefit, contents: Contents) -> Iterator[Block]:
+    """The decision curve around the user's threshold."""
+    lead = (
+        "True positives less false positives weighed by the odds of the threshold, per 100 rows, with 95 % intervals. "
+        "Dashed curve: treating everyone. Line at 0: treating no one. The predictions are of use where theirs is above "
+        "both."
+    )
+    yield Block.of("net-benefit", "Net benefit", net_benefit_figure(section), lead, in_notebook=False)
+
+
 def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     """The error against the assumed share, then the implied shares."""
     lead = "Calibration error (PU-ECE, percentage points) against the assumed share of positives, with 95 % intervals."
@@ -284,8 +308,43 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     yield Block("diagram", "Reliability", implied.title, about, body)
 
 
+def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
+    """Accuracy by confidence, is the judge calibrated, and what to label next."""
+    if section.ranges:
+        table = confidence_table(section)
+        forest = Forest.of_differences([_less_predicted(one) for one in section.ranges])
+        cells = [
+            (*row[:3], forest.cell(_less_predicted(one), QUIET, width=160), f"{row[3]} ({row[4]})")
+            for one, row in zip(section.ranges, table.rows, strict=True)
+        ]
+        drawn_head = forest.head(160, "← over-confident", "under →")
+        head = ("Confidence", "Rows", "Mean", drawn_head, "Right (95 % interval)")
+        words = (
+            "Accuracy less mean confidence, in points, and the accuracy, of all answers in a range of confidence. Each "
+            "interval holds by itself; the verdict allows for all tests."
+        )
+        body = plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
+        yield Block("confidence", "By confidence", "Accuracy by confidence", words, tag("figure", body))
+    shown = judge_table(section).filled()
+    note = f"{gold_in_words(section)} {section.note}".strip()
+    lead = "Scores of the judge as probabilities that gold is right, on the answers that have both."
+    body = joined([data_table(shown, shown.heading), callout("What it is worth.", note) if note else None])
+    yield Block("judge", "Judge", "Is the judge calibrated?", lead, body)
+    about = (
+        "Drawn where the recalibrated judge is least sure, with known probabilities: pass the weights with the new "
+        "labels, and every interval stays valid."
+    )
+    yield Block("next", "Next labels", "What to label next", about, code_box("Python", section.code))
+
+
+def _less_predicted(one: Bin) -> Value:
+    ends = (None if end is None else 100 * (end - one.predicted) for end in (one.observed.low, one.observed.high))
+    return Value(100 * (one.observed.value - one.predicted), *ends)
+
+
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Reliability: reliability_block,
+    NetBenefit: net_benefit_block,
     OverTime: over_time_block,
     Groups: groups_block,
     Audited: audit_block,
@@ -294,6 +353,7 @@ _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Classes: classes_block,
     Spread: spread_block,
     Shares: shares_block,
+    Labels: labels_block,
 }
 
 

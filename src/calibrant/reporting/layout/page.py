@@ -109,6 +109,7 @@ _KINDS = {
     "classes": "class probabilities",
     "regression": "forecasts with their uncertainty",
     "unlabeled": "positive and unlabeled rows",
+    "judged": "judged answers with few gold labels",
 }
 
 
@@ -142,7 +143,9 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
         found.append(("Groups of dependent rows", count(known.clusters)))
     if known.classes is not None:
         found.append(("Classes", count(known.classes)))
-    confidence = contents.kind in ("top label", "classes")
+    if known.labels is not None:
+        found.append(("Gold labels", count(known.labels)))
+    confidence = contents.kind in ("top label", "classes", "judged")
     unlabeled = contents.kind == "unlabeled"
     if known.events is not None and not confidence:
         name = "Labelled positives" if unlabeled else plural(known.event, kind="event").capitalize()

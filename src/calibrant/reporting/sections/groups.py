@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
-from calibrant.data.groups import group_texts
+from calibrant.data.groups import are_numbers, group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import debiased_ece
@@ -19,7 +19,7 @@ from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
 from calibrant.inference.forecasts import mean_standardised_error
-from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, spread_p_value
+from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, confirmed, spread_p_value
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.groups import by_group
 from calibrant.inference.intervals import interval
@@ -57,7 +57,7 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
         names, parts = group_texts(by), list(by.values())
         p_values = _p_values_of_tables(parts)
-        still = None
+        still = grouping = None
     else:
         if isinstance(data, BinTable):
             message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
@@ -71,7 +71,26 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     if len(parts) < 2:
         fail(f"All rows are in one group of {column}.", CannotBuild)
     made = _rows(names, parts, p_values, still)
-    return Groups(column, tuple(sorted(made, key=_from_too_high_to_too_low)), _untested(names, p_values))
+    in_order = grouping.ordered if grouping is not None else are_numbers(names)
+    made = made if in_order else sorted(made, key=_from_too_high_to_too_low)
+    return Groups(column, tuple(made), _untested(names, p_values))
+
+
+def confirmed_section(data: Predictions, found: Sequence[Grouping]) -> Groups:
+    """The groups with the most evidence on one half of the rows, as the other half shows them.
+
+    See `by_group` with `confirm=True`: p-values are adjusted for the groups that were chosen, and every number is of
+    rows that had no part in choosing them.
+    """
+    other, again = confirmed(data, found, None, WITH_INTERVAL)
+    names = group_texts(_with_columns(one.grouping.column, one.grouping.names[one.number]) for one in again)
+    parts = [_table(other, one.grouping.rows()[one.number]) for one in again]
+    made = _rows(names, parts, np.array([one.adjusted for one in again]), None)
+    words = (
+        f"Of {sum(len(one.names) for one in found):,} groups, the {len(made)} with the most evidence on one half of "
+        "the rows; every number is of the other half."
+    )
+    return Groups("group", tuple(sorted(made, key=_from_too_high_to_too_low)), search=words)
 
 
 def _coverage_rows(data: Quantiles | Samples, grouping: Grouping, names: list[str]) -> tuple[GroupRow, ...]:
@@ -116,8 +135,19 @@ def _one_grouping(data: Predictions, by: Any) -> Grouping:
 
 
 def _texts(grouping: Grouping) -> list[str]:
-    crossed = (" × ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names)
-    return group_texts(crossed)
+    return group_texts(_in_words(name) if isinstance(name, tuple) else name for name in grouping.names)
+
+
+def _with_columns(column: str, name: Any) -> str:
+    """A group with the column of each part: "country = BR × channel = app"."""
+    pairs = list(zip(column.split(" x "), _in_words(name).split(" × "), strict=False))
+    told = " × ".join(f"{one} = {part}" for one, part in pairs)
+    return told if column and len(pairs) == column.count(" x ") + 1 else f"{column} {_in_words(name)}".strip()
+
+
+def _in_words(name: Any) -> str:
+    """A group; one of crossed columns by all its parts."""
+    return " × ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _table(data: Any, rows: NDArray[np.intp]) -> Any:

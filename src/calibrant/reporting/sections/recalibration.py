@@ -5,9 +5,8 @@ The gain of each map is paired and has an interval. A map is applied by the give
 
 from __future__ import annotations
 
-import shlex
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -33,7 +32,6 @@ from calibrant.recalibrate.inputs import Scores
 from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
 from calibrant.reporting.evidence import Part, headline_error, of_error
 from calibrant.reporting.sections.groups import DRAWS
-from calibrant.reporting.sections.over_time import Since
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
 from calibrant.reporting.verdicts.evidence import FEWEST_EVENTS, FEWEST_ROWS
 from calibrant.results.estimate import Value
@@ -88,74 +86,17 @@ def _effect(gain: Value) -> Effect:
     return "makes it worse" if gain.high is not None and gain.high < 0 else "may not help"
 
 
-#: Names of files and columns of the reader, who replaces them by their own.
-_FITTED, _NEW = "labelled.csv", "new.csv"
+def python_code(map_class: str, new: str, *, rows: str = "data", before: str = "") -> str:
+    """How to fit a map to the rows of a report as their user has them, and to apply it to new ones, in Python.
 
-
-def commands(map_class: str, columns: str, *, since: Since | None = None) -> str:
-    r"""Fit the map to a file of predictions with outcomes, and apply it to another; `columns` are options of both.
-
-    With `since` it is fitted to the rows since then.
-
-    >>> print(commands("Platt", "--prob p"))
-    calibrant recalibrate labelled.csv --truth y --prob p --method platt -o map.json && \
-    calibrant apply map.json new.csv --prob p -o recalibrated.csv
-    """
-    rows = "" if since is None else f" --where {_quoted(since.condition)}"
-    fit = f"calibrant recalibrate {_FITTED} --truth y {columns}{rows} --method {map_class.lower()} -o map.json"
-    return f"{fit} && \\\ncalibrant apply map.json {_NEW} {columns} -o recalibrated.csv"
-
-
-def _quoted(text: str) -> str:
-    """One word of a shell: in double quotes where nothing in them has a meaning, which is easier to read."""
-    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
-
-
-def class_columns(labels: Sequence[Hashable]) -> str:
-    """The options that name one column of probabilities per class: its label, or p_0, p_1, ... for numbers.
-
-    >>> class_columns(["cat", "big dog"]), class_columns([0, 1])
-    ("--prob cat --prob 'big dog'", '--prob p_0 --prob p_1')
-    """
-    words = all(isinstance(label, str) for label in labels)
-    return " ".join(f"--prob {shlex.quote(str(label) if words else f'p_{label}')}" for label in labels)
-
-
-def class_code(map_class: str) -> str:
-    """The same in Python, for arrays y, p and p_new of multiclass probabilities.
-
-    >>> print(class_code("VectorScaling").splitlines()[-1])
-    recalibrated = fitted.predict_proba(p_new)
-    """
-    return _code(map_class, "p, y", "predict_proba(p_new)")
-
-
-def forecast_code(map_class: str) -> str:
-    """The same in Python, for arrays y, mean, std, mean_new and std_new.
-
-    >>> print(forecast_code("StdScaling").splitlines()[-1])
-    recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))
-    """
-    return _code(map_class, "np.column_stack([mean, std]), y", "transform(np.column_stack([mean_new, std_new]))")
-
-
-def binary_code(map_class: str, *, since: Since | None = None) -> str:
-    """The same in Python, for arrays y, p and p_new, and time where only the rows since a time are fitted.
-
-    >>> print(binary_code("Platt"))
+    >>> print(python_code("Platt", "p_new"))
     from calibrant.recalibrate import Platt
     <BLANKLINE>
-    fitted = Platt().fit(p, y)
-    recalibrated = fitted.predict_proba(p_new)[:, 1]
+    fitted = Platt().fit(data)
+    recalibrated = fitted.transform(p_new)
     """
-    applied = "predict_proba(p_new)[:, 1]"
-    if since is None:
-        return _code(map_class, "p, y", applied)
-    return _code(map_class, "p[recent], y[recent]", applied, f"recent = {since.code}")
-
-
-def _code(map_class: str, rows: str, applied: str, *before: str) -> str:
-    body = [*before, f"fitted = {map_class}().fit({rows})", f"recalibrated = fitted.{applied}"]
+    body = [f"fitted = {map_class}().fit({rows})", f"recalibrated = fitted.transform({new})"]
+    body = [before, *body] if before else body
     numpy = ["import numpy as np"] if any("np." in line for line in body) else []
     return "\n".join([*numpy, f"from calibrant.recalibrate import {map_class}", "", *body])
 
@@ -165,7 +106,7 @@ def _code(map_class: str, rows: str, applied: str, *before: str) -> str:
 SPLINE_PARAMETERS, STEPS = 5.0, 10.0
 
 
-def recalibrated(part: Part) -> tuple[Recalibration, Part]:
+def recalibrated(part: Part, given: str = "data") -> tuple[Recalibration, Part]:
     """Six maps of binary rows, each fitted on four fifths of them and judged on the rest; and the rows after the best.
 
     `gain` is the mean paired difference as a share of the loss before (see `held_out_gains.gain_share`), and
@@ -200,8 +141,8 @@ def recalibrated(part: Part) -> tuple[Recalibration, Part]:
         loss_before=float(part.log_loss if loss == "log loss" else part.brier),
         maps=tuple(rows),
         after=replace(corp_curve(after.cells), confidence=confidence_band(after)),
-        command=commands(first.name, "--prob p"),
-        code=binary_code(first.name),
+        fitted=first.name,
+        code=python_code(first.name, "p_new", rows=given),
     )
     if isinstance(part.data, Binary):
         after = Part(held_out_rows(part.data, first.fitted, part.seed), part.seed)
@@ -321,9 +262,6 @@ _ROWS_PER_PARAMETER = 5
 #: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
 #: Test: tests/reporting/sections/test_recalibration.py::test_one_fold_is_held_out_where_maps_are_slow.
 _WORK = 1e8
-#: Of more classes the command, with an option each, would not be read.
-#: Test: tests/reporting/sections/test_recalibration.py::test_commands_name_up_to_twelve_classes.
-_NAMED_CLASSES = 12
 
 
 def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
@@ -356,8 +294,8 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
         loss_before=judge.own.mean,
         maps=tuple(_map_row(judge, one, effect, first=one is first) for one, effect in order),
         after=replace(corp_curve(after.cells), confidence=confidence_band(after)),
-        command=commands(first.name, class_columns(data.classes)) if len(data.classes) <= _NAMED_CLASSES else "",
-        code=class_code(first.name),
+        fitted=first.name,
+        code=python_code(first.name, "p_new"),
     )
 
 
@@ -456,8 +394,8 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
         loss="pinball loss" if quantiles else "CRPS",
         loss_before=judge.mean,
         maps=tuple(MapRow(m.name, m.parameters, _remaining_spread(m.fitted), m.gain, effect) for m, effect in maps),
-        command=commands(first, "--mean mean --std std") if gaussian else "",
-        code=forecast_code(first) if gaussian else "",
+        fitted=first,
+        code=python_code(first, "np.column_stack([mean_new, std_new])" if gaussian else "new"),
     )
 
 

@@ -22,7 +22,17 @@ from calibrant.numerics.equal_mass import RunningWeight, positions_of, sums_betw
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
-from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
+from calibrant.reporting.contents import (
+    Axis,
+    Band,
+    Bin,
+    BinCounts,
+    CannotBuild,
+    Curve,
+    NetBenefit,
+    Reliability,
+    Threshold,
+)
 from calibrant.reporting.evidence import FEW_SCORES, Part
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Edges, EqualMass
@@ -368,6 +378,23 @@ DRAWS = 100
 #: The quantiles of their ECE that are shown.
 #: Test: tests/reporting/sections/test_reliability.py::test_the_range_is_that_of_calibrated_samples.
 QUANTILES = (0.05, 0.95)
+
+
+#: Thresholds beside the user's own, and the factor of its odds up to which they go, in both directions.
+#: Test: tests/reporting/sections/test_reliability.py::test_net_benefit_around_the_threshold.
+_THRESHOLDS, _FACTOR = 41, 4.0
+
+
+def net_benefit_section(part: Part, threshold: float) -> NetBenefit:
+    """The decision curve around a threshold, from a quarter of its odds to four times these."""
+    from calibrant.inference.decision_curves import net_benefit
+
+    odds = threshold / (1 - threshold) * np.geomspace(1 / _FACTOR, _FACTOR, _THRESHOLDS)
+    found = net_benefit(part.sample, thresholds=odds / (1 + odds))
+    return NetBenefit(
+        threshold, tuple(found.threshold.tolist()), tuple(Value.rows(found.value, found.low, found.high)),
+        tuple(found.treat_all.tolist()),
+    )  # fmt: skip
 
 
 def bin_counts(part: Part) -> BinCounts:

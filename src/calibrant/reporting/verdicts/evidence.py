@@ -236,6 +236,21 @@ class Probabilities(Shared):
 
 
 @dataclass(frozen=True)
+class JudgedAnswers(Probabilities):
+    """Answers with a confidence and a judge's score, of which few have a gold label; `rarer_gold` is of the rarer kind.
+
+    Everything is about all answers, so that `events` are the estimated accuracy times their number. `sampled` says
+    whether the probabilities of being labelled were given; `unlabelled` are groups without a gold label.
+    """
+
+    gold: int = 0
+    rarer_gold: float = 0.0
+    accuracy: Value | None = None
+    sampled: bool = False
+    unlabelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ProbabilityVectors(Shared):
     """Probability vectors. `test` is that of whole vectors; `top` is the evidence on the top label.
 
