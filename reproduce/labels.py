@@ -114,7 +114,7 @@ def judged(name: str, y: np.ndarray, rng: np.random.Generator, more: dict[str, A
 
 
 def sampled(name: str, labels: int, seed: int) -> tuple[cal.Judged, np.ndarray]:
-    """Judged data of a world with about so many labels, and all outcomes."""
+    """Judged data of a world with about that many labels, and all outcomes."""
     rng = np.random.default_rng([seed, labels, sum(map(ord, name))])
     n = 8000 if labels >= 1000 else 4000 if name.endswith("rare errors") else 2000
     world = drawn(name, n, rng)

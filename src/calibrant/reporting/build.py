@@ -55,7 +55,7 @@ def report(
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
-        Several classes are tested and recalibrated as whole vectors. A table gives the same report from any number of
+        Multiclass data are tested and recalibrated as whole vectors. A table gives the same report from any number of
         rows. Of `Judged` answers it says what few gold labels and the judge tell, and what to label next. With plain
         arrays, `y_prob` comes next.
     by : array-like, or a mapping, list or frame of several, optional
@@ -63,7 +63,7 @@ def report(
         is a grouping of its own. Groups that are numbers are shown in their order, others from too high to too low. For
         a table: a table per group.
     depth, quantiles, confirm
-        As for `by_group`: crosses of up to so many columns, numbers divided into so many ranges, and groups found on
+        As for `by_group`: crosses of up to `depth` columns, numbers cut into `quantiles` ranges, and groups found on
         one half of the rows and tested on the other, of which the 20 with the most evidence are shown.
     time : array-like, optional
         The time of each row: dates, numbers or names of periods that sort. Observed and expected events are then shown

@@ -20,9 +20,9 @@ def report(
     files: Files,
     columns: Columns,
     *,
-    depth: Annotated[int, option("--depth", "NUMBER", "Also test crosses of up to so many --by columns.")] = 2,
+    depth: Annotated[int, option("--depth", "NUMBER", "Also test crosses of up to NUMBER --by columns.")] = 2,
     ranges: Annotated[
-        int | None, option("--ranges", "NUMBER", "Divide --by columns of numbers into so many ranges of equal size.")
+        int | None, option("--ranges", "NUMBER", "Divide --by columns of numbers into NUMBER ranges of equal size.")
     ] = None,
     confirm: Annotated[
         bool, Option("--confirm", help="Find groups on one half of the rows, and test them on the other.")
