@@ -1,4 +1,4 @@
-"""The console block of the README: its command is run on the demonstration's file, and what it prints is written below it.
+"""The console block of the README: its command is run on the file of the demo, and what it prints is written below it.
 
 python -m tools.readme           # whether the README says what the command prints
 python -m tools.readme --write   # write it
