@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
 from calibrant.cli.files import Loaded
 from calibrant.data.groups import MISSING
