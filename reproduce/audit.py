@@ -112,7 +112,7 @@ def level(name: str, n: int, samples: int) -> Row:
         found = cal.audit(data, X, seed=sample)
         p_values.append(found.test.p_value)
         shown.append(len(found.segments))
-        one = next(iter(found.parts.values()), found)  # of several classes, the error is that of the top label
+        one = next(iter(found.parts.values()), found)  # multiclass: the error is that of the top label
         bounds += one.test.p_value <= one.alpha and _lower_bound(one.rows, one._forward, one.alpha) > 0
     p = np.array(p_values)
     return {

@@ -91,7 +91,7 @@ def test_other_files_are_not_taken_for_tables(tmp_path):
     with pytest.raises(cal.data.InvalidFile, match=r"not a table that BinTable\.save wrote"):
         cal.BinTable.load(path)
     path.write_bytes(b"not Parquet at all")
-    with pytest.raises(cal.data.InvalidFile, match="no readable Parquet file"):
+    with pytest.raises(cal.data.InvalidFile, match="not a readable Parquet file"):
         cal.BinTable.load(path)
     with pytest.raises(FileNotFoundError):
         cal.BinTable.load(tmp_path / "nowhere.parquet")

@@ -122,16 +122,17 @@ def binary_rows(data: Binary, sizes: Sequence[float], seed: Seed) -> CrossFitted
     return _weighted_rows(score[:, None], y, weight, fold, data.group)
 
 
-#: Up to this many rows of three or more classes, errors are averages over several divisions into folds.
-#: Speed: beyond them the spread over divisions is small, and one division of 50,000 rows and 1,000 classes takes 7 s.
-DIVIDED_ROWS = 20_000
+#: Up to this many probabilities of three or more classes, errors are averages over several divisions into folds.
+#: Speed: beyond them the spread over divisions is small, and each division keeps a copy of the probabilities; one of
+#: 50,000 rows and 1,000 classes takes 7 s.
+DIVIDED_PROBABILITIES = 2_000_000
 #: The number of these divisions. Test: tests/estimators/test_variational.py::test_seeds_move_little.
 DIVISIONS = 3
 
 
 def divisions(n: int, columns: int) -> int:
     """How many divisions of n rows into folds are averaged by default; columns is 1 for one probability."""
-    return DIVISIONS if columns > 2 and n <= DIVIDED_ROWS else 1
+    return DIVISIONS if columns > 2 and n * columns <= DIVIDED_PROBABILITIES else 1
 
 
 def multiclass_rows(

@@ -78,8 +78,8 @@ def variational_error(
     folds : int
         Number of folds. They are not stratified: that would break the bound.
     repeats : int, optional
-        Number of divisions into folds to average over; by default 3 for at most 20,000 rows of three or more classes,
-        else 1. The order of the rows never matters.
+        Number of divisions into folds to average over; by default 3 for at most 2,000,000 probabilities of three or
+        more classes, else 1. The order of the rows never matters.
     seed : int
         Decides the folds.
     top_label : False, "reduced" or "full"
