@@ -57,7 +57,7 @@ def test_dates_of_every_kind(values):
 def test_columns_of_pandas():
     pd = pytest.importorskip("pandas")
     assert put(pd.Series(DAYS[:3])).names == ["2024-12-30", "2024-12-31", "2025-01-01"]
-    assert put(pd.period_range("2025-01", periods=3, freq="M")).names == ["2025-01-01", "2025-02-01", "2025-03-01"]
+    assert put(pd.period_range("2025-01", periods=3, freq="M")).names == ["Jan 2025", "Feb 2025", "Mar 2025"]
 
 
 def test_numbers_by_value_or_in_steps():
@@ -83,3 +83,24 @@ def test_missing_times_have_no_period():
 def test_a_wrong_length_names_the_column():
     with pytest.raises(InvalidPredictions, match="when"):
         periods_of([1, 2, 3], name="when", length=2)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-05", "2026-06", "2026-06"],
+        ["2026-05-01", "2026-06-01", "2026-06-01"],
+        np.array(["2026-05", "2026-06", "2026-06"], dtype="datetime64[M]"),
+    ],
+)
+def test_times_that_are_months_are_named_as_months(times):
+    found = periods_of(times, name="time", length=3)
+    assert found.names == ["May 2026", "Jun 2026"]
+    assert found.index.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "times", [["2026-05-01", "2026-06-02"], ["2026-05-01", "2026-06-01T12:00"], ["2026-06-01"] * 2]
+)
+def test_days_that_are_not_all_first_of_months_stay_days(times):
+    assert periods_of(times, name="time", length=2).names == sorted({text[:10] for text in times})

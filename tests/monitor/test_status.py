@@ -62,3 +62,33 @@ def test_a_gap_that_excludes_zero_beside_no_alarm_is_explained(tolerance, words)
     assert not status.alarm
     assert 0 not in status.gap.interval
     assert words in status.sentence
+
+
+def test_an_alarm_beside_an_interval_that_includes_no_error_quotes_the_evidence_that_raised_it():
+    rng, monitor = np.random.default_rng(2), Monitor()
+    for day in range(40):
+        p = rng.beta(0.3, 8, 120)
+        group = np.where(rng.random(120) < 0.3, "app", "web")
+        odds = np.where((day >= 20) & (group == "app"), 3.0, 1.0) * p / (1 - p)
+        status = monitor.update(rng.random(120) < odds / (1 + odds), p, time=day, group=group)
+        if status.alarm:
+            break
+    assert status.alarm
+    assert 0.0 in status.gap.interval
+    assert 1.0 in status.observed_expected.interval
+    assert f"it reached {1 / status.p_value:,.3g}, and 20 is enough" in status.sentence
+    assert "The interval includes no error because" in status.sentence
+
+
+def test_an_alarm_whose_interval_excludes_no_error_needs_no_explanation():
+    assert "The interval includes" not in after(30, lambda p: p * 0.5).sentence
+
+
+def test_ends_of_the_range_of_scores_have_no_more_digits_than_anyone_reads():
+    from dataclasses import replace
+
+    from calibrant.monitor.status import Where
+
+    status = replace(after(30, lambda p: p * 0.5), where=Where(0.0000583, 0.3206, -0.5))
+    assert "Scores from 0.01 % to 32 % are too high." in status.sentence
+    assert "from 0 % to 99.64 %" in replace(status, where=Where(0.0, 0.99642, -0.5)).sentence

@@ -33,8 +33,8 @@ class Periods:
 def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Periods:
     """Dates and texts of dates as days, weeks, months, quarters or years; numbers by value or in equal steps.
 
-    The shortest periods of which there are at most `most`. Other texts are in alphabetical order, neighbours joined
-    where they are too many.
+    The shortest periods of which there are at most `most`; dates that are all first days of months are months. Other
+    texts are in alphabetical order, neighbours joined where they are too many.
     """
     try:
         array, missing = read(values)
@@ -84,7 +84,8 @@ def _calendar(times: NDArray[np.datetime64], most: int) -> tuple[list[str], NDAr
         (months // 3, lambda k: f"Q{k % 4 + 1} {1970 + k // 4}"),
         (months // 12, lambda k: f"{1970 + k}"),
     )
-    for number, shown in choices:
+    whole = months.min() < months.max() and bool(np.all(times == times.astype("datetime64[M]")))  # "2026-06" is June
+    for number, shown in choices[2 if whole else 0 :]:
         distinct, inverse = np.unique(number, return_inverse=True)
         if len(distinct) <= most:
             return [shown(k) for k in distinct.tolist()], inverse.reshape(-1)

@@ -561,9 +561,18 @@ class Monitor:
         return True
 
     def _remarks(self, gap: Estimate) -> tuple[str, ...]:
-        """Why there is no alarm although the interval of the gap excludes zero."""
-        if self.alarmed is not None or gap.interval is None or 0.0 in gap.interval:
+        """Why there is no alarm although the interval of the gap excludes zero, or one although it includes it."""
+        if gap.interval is None or (0.0 in gap.interval) != (self.alarmed is not None):
             return ()
+        if self.alarmed is not None:
+            if self.kind == "forecast":  # the headline says that the spread is not clearly off
+                return ()
+            reached, needed = (f"{math.exp(min(power, 600.0)):,.3g}" for power in (self.peak, self._limit))
+            return (
+                f"The evidence raised the alarm: it reached {reached}, and {needed} is enough. The interval includes "
+                "no error because it is only of the mean of these rows, in which errors may cancel, and is wider, "
+                "since it holds for outcomes of any spread.",
+            )
         if self.tolerance or self.points:
             return ("No alarm, since it is not shown to exceed the tolerance.",)
         return ("It is not yet enough for an alarm.",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +141,7 @@ class Status:
         if self.kind != "forecast":
             assert self.where is not None
             what = "Confidences" if self.kind == "multiclass" and not self.series else "Scores"
-            low, high = (f"{100 * end:.3g} %" for end in (self.where.low, self.where.high))
+            low, high = (_score(end) for end in (self.where.low, self.where.high))
             return f"{what}{of} from {low} to {high} are {self.where.direction}."
         if self.gap.interval is None or 0.0 in self.gap.interval:
             return f"The forecasts{of} are off in their centre or shape, not clearly in their spread."
@@ -182,6 +183,17 @@ def _range(gap: Estimate, centre: float, unit: str, *, sign: str = "") -> str:
     value, *ends = (100 * (centre + end) for end in (gap, *_ends(gap)))
     limits = f" ({ends[0]:{sign}.1f} to {ends[1]:{sign}.1f})" if ends else ""
     return f"{value:{sign}.1f}{limits} {unit}"
+
+
+def _score(share: float) -> str:
+    """An end of a range of scores: to two digits of its distance from 0 or 1, and to a hundredth of a percent at most.
+
+    >>> _score(0.0000583), _score(0.00583), _score(0.3206), _score(0.99642)
+    ('0.01 %', '0.58 %', '32 %', '99.64 %')
+    """
+    nearest = 100 * min(share, 1 - share)
+    digits = 0 if nearest == 0 else min(max(1 - math.floor(math.log10(nearest)), 0), 2)
+    return f"{100 * share:.{digits}f} %"
 
 
 def _ends(estimate: Estimate) -> tuple[float, ...]:

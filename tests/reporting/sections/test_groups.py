@@ -87,10 +87,21 @@ def test_one_bad_group_among_two_hundred_is_flagged():
     p = np.where(group == 77, np.minimum(3 * good.y_prob, 0.99), good.y_prob)
     found = group_section(cal.Binary(good.y_true, p), group, column="shop")
     assert [row.name for row in found.rows if row.flagged] == ["77"]
-    assert found.rows[77].name == "77"  # numbers keep their order
+    assert found.rows[0].name == "77"
+    assert [int(row.name) for row in found.rows[1:]] == [k for k in range(200) if k != 77]  # the rest in their order
     assert len(found.rows) == 200
     assert sum(row.error.high is not None for row in found.rows) == WITH_INTERVAL
     assert next(row for row in found.rows if row.name == "77").error.high is not None
+
+
+@pytest.mark.parametrize(("groups", "first"), [(30, "0"), (31, "17")])
+def test_thirty_numbered_groups_keep_their_order(groups, first):
+    good = binary(9_000)
+    group = np.arange(9_000) % groups
+    p = np.where(group == 17, np.minimum(3 * good.y_prob, 0.99), good.y_prob)
+    found = group_section(cal.Binary(good.y_true, p), group, column="shop")
+    assert "17" in [row.name for row in found.rows if row.flagged]
+    assert found.rows[0].name == first
 
 
 def test_small_groups_are_shown_but_not_judged():

@@ -230,6 +230,17 @@ def test_how_sure_names_what_decided():
     assert "(p ≤ 0.001). What decided: the level, observed : expected. The mean" in found.how_sure
 
 
+@pytest.mark.parametrize("name", ["slope", "shape"])
+def test_how_sure_quotes_the_level_where_something_else_decided(name):
+    level, other = Component("level", 0.004, 0.25, 1), Component(name, 1e-9, 0.1, 1)
+    found = BINARY.verdict(replace(RARE, test=replace(REJECTS, components=(level, other), decided=other)))
+    assert found.rule == "B8"  # the headline speaks of the level
+    assert "; the level is significant too (p = 0.016). The mean" in found.how_sure
+    unclear = replace(level, p_value=0.02)  # above its share of 0.05
+    found = BINARY.verdict(replace(RARE, test=replace(REJECTS, components=(unclear, other), decided=other)))
+    assert "the level" not in found.how_sure
+
+
 def test_few_events_that_suffice_to_reject_are_judged():
     found = BINARY.verdict(replace(RARE, n=10000, events=8, predicted=0.005, ratio=Value(0.16, 0.07, 0.3)))
     assert found.rule == "B8"

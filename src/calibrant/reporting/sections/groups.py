@@ -43,6 +43,9 @@ DRAWS = 99
 #: With fewer events, or non-events, a group that is not flagged cannot be judged.
 #: Test: tests/reporting/sections/test_groups.py::test_ten_events_are_enough_to_judge_a_group.
 FEWEST_EVENTS = 10
+#: Numbered groups that stand in their order; of more, flagged ones come first, so that they are seen.
+#: Test: tests/reporting/sections/test_groups.py::test_thirty_numbered_groups_keep_their_order.
+IN_ORDER = 30
 #: Groups that a sentence names.
 #: Test: tests/reporting/sections/test_groups.py::test_eight_groups_that_were_not_tested_are_named.
 _NAMED = 8
@@ -72,7 +75,10 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
         fail(f"All rows are in one group of {column}.", CannotBuild)
     made = _rows(names, parts, p_values, still)
     in_order = grouping.ordered if grouping is not None else are_numbers(names)
-    made = made if in_order else sorted(made, key=_from_too_high_to_too_low)
+    if not in_order:
+        made = sorted(made, key=_from_too_high_to_too_low)
+    elif len(made) > IN_ORDER:
+        made = sorted(made, key=lambda row: not row.flagged)
     return Groups(column, tuple(made), _untested(names, p_values))
 
 

@@ -124,7 +124,11 @@ def evidence_in_words(test: VerdictTest) -> str:
     strong = _strength(p if test.rejects else 1.0)
     decided = ""
     if test.rejects and test.decided is not None:
-        decided = f" What decided: {DECIDED.get(test.decided.name, test.decided.name)}."
+        also = test.clear("level") if test.decided.name in ("slope", "shape") else None
+        level = (
+            "" if also is None else f"; the level is significant too ({p_words(min(also.p_value / also.share, 1.0))})"
+        )
+        decided = f" What decided: {DECIDED.get(test.decided.name, test.decided.name)}{level}."
     if test.draws is None:
         return f"{strong} evidence: {test.name}, {test.in_words}.{decided}"
     as_much = round(p * (test.draws + 1)) - 1
