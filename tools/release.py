@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PLACES = {
     "src/calibrant/_version.py": (r'__version__ = "(.+)"', '__version__ = "{}"'),
     "CITATION.cff": (r"^version: (.+)$", "version: {}"),
-    "packaging/conda/meta.yaml": (r'{% set version = "(.+)" %}', '{{% set version = "{}" %}}'),
+    "packaging/conda/recipe.yaml": (r'^  version: "(.+)"$', '  version: "{}"'),
 }
 HEADING = r"^## (.+)$"
 

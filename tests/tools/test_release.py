@@ -16,7 +16,7 @@ def root(tmp_path):
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 - 2026-12-01\n\n## 1.2.2 - 2026-11-01\n")
     (tmp_path / "CITATION.cff").write_text("title: x\nversion: 1.2.3\n")
     (tmp_path / "packaging" / "conda").mkdir(parents=True)
-    (tmp_path / "packaging" / "conda" / "meta.yaml").write_text('{% set version = "1.2.3" %}\n')
+    (tmp_path / "packaging" / "conda" / "recipe.yaml").write_text('context:\n  version: "1.2.3"\n')
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def test_a_release_that_agrees_with_itself_passes(root, capsys):
         ("src/calibrant/_version.py", '__version__ = "1.2.3.dev0"\n', "1.2.3.dev0"),
         ("CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-12-01\n", "Unreleased"),
         ("CITATION.cff", "version: 1.2.2\n", "1.2.2"),
-        ("packaging/conda/meta.yaml", '{% set version = "1.2.1" %}\n', "1.2.1"),
+        ("packaging/conda/recipe.yaml", 'context:\n  version: "1.2.1"\n', "1.2.1"),
     ],
 )
 def test_each_disagreement_is_named(root, capsys, file, text, said):
