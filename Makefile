@@ -35,13 +35,13 @@ fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 
 # Tests start many processes, which without kept bytecode compile the whole package each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants constants golden golden-update fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
+.PHONY: help demo readme setup fast test tests collect compiled check lint types format durations mutants constants golden golden-update fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp ## real models, real predictions, reports to open in a browser
+demo: $(VENV)/demo.stamp ## simulated predictions, real commands, reports to open in a browser
 	$(BIN)/calibrant demo
 
 setup: $(VENV)/test.stamp ## an environment with the package, editable, and everything its tests need
@@ -133,6 +133,9 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 # `make version TAG=v0.1.0` writes the version into the package, the changelog, the citation and the recipe;
 # `make release TAG=v0.1.0` checks that everything names this version, and builds what is published.
 TAG ?=
+readme: $(VENV)/test.stamp ## what the README shows, from the command that it names
+	$(BIN)/python -m tools.readme --write
+
 version: $(VENV)/test.stamp ## name the version TAG=v... everywhere, and date its section of the changelog
 	$(BIN)/python -m tools.release '$(TAG)' --write
 

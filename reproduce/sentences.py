@@ -32,7 +32,7 @@ import calibrant as cal
 
 OUTPUT = Path(__file__).parent / "results" / "sentences.csv"
 SUMMARY = OUTPUT.with_suffix(".md")
-SEED = 34_000
+SEED = 77_000
 Made = tuple[Any, dict[str, Any]]
 
 

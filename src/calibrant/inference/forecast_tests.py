@@ -113,7 +113,7 @@ class ForecastTest:
     largest of these. Fewer than 12 effective clusters, :math:`(\sum n_c)^2 / \sum n_c^2`, are too few: p is NaN.
 
     Without clusters `details["order_p"]` is the p-value of independent neighbours, from the rank correlations of z and
-    |z| up to ten rows apart (Ljung-Box); below 0.01 `details["warning"]` says so.
+    `abs(z)` up to ten rows apart (Ljung-Box); below 0.01 `details["warning"]` says so.
 
     Parameters
     ----------

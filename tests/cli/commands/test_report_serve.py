@@ -16,6 +16,6 @@ def test_the_page_of_a_task_is_served(invoke, monkeypatch, task):
 
 def test_the_folder_is_passed_on(invoke, monkeypatch):
     asked = []
-    monkeypatch.setattr("calibrant.cli.reports.run_demo", lambda folder, say: asked.append(str(folder)))
+    monkeypatch.setattr("calibrant.cli.demo.run_demo", lambda folder: asked.append(str(folder)))
     assert invoke("demo --folder there")[0] == 0
     assert asked == ["there"]

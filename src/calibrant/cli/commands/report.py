@@ -107,7 +107,7 @@ def demo(
     *,
     folder: Annotated[Path, option("--folder", "FOLDER", "Where predictions and reports go.")] = Path("calibrant-demo"),
 ) -> None:
-    """Train real models, write their predictions, and report on them: what you would do with your own file."""
-    from calibrant.cli.reports import run_demo
+    """Simulate predictions and run the commands that you would run on your own file: report, audit, repair, monitor."""
+    from calibrant.cli.demo import run_demo
 
-    run_demo(folder, say=print)
+    run_demo(folder)
