@@ -5,7 +5,7 @@ rare errors; whole questions labelled; labels drawn with known, unequal probabil
 levels. "gold" is the same interval of the labelled rows alone. ppi++ (ppi-python) and CBPE (NannyML) are run on the
 same samples where they are installed.
 
-    python -m reproduce.labels [samples of each cell] [means|errors|none ...] [worlds ...]
+    python -m reproduce.labels [samples of each cell] [means|errors|none|level ...] [worlds ...]
 
 writes reproduce/results/labels.md after every world; cells that were measured before with more samples are kept.
 """
@@ -102,7 +102,7 @@ def judged(name: str, y: np.ndarray, rng: np.random.Generator, more: dict[str, A
         return np.where(more["by"] == 3, lenient, agreeing(y, 0.9, rng)) * 1.0
     if name == "scores 1 to 5":
         return np.clip(np.round(rng.normal(2.2 + 2 * y, 0.9)), 1, 5)
-    if name == "unequal probabilities":
+    if name.endswith("unequal probabilities"):
         score = np.clip(rng.normal(0.4 + 0.35 * y, 0.2), 0, 1)
         more["chance"] = 0.15 + 0.85 * (score < 0.5)
         return score
@@ -320,12 +320,43 @@ def without_table(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {row['world']} | {' | '.join(share(row.get(name, np.nan)) for name in (*names, *peers))} |"
 
 
+#: Calibrated worlds of the test: independent rows, clusters, and labels drawn with unequal probabilities.
+LEVELS = ("calibrated, right in 90 %", "calibrated, whole questions", "calibrated, unequal probabilities")
+
+
+def level(name: str, samples: int) -> dict[str, Any]:
+    """How often the test rejects calibrated confidences of 200 gold labels, by significance and by deciding part."""
+    found = [cal.calibration_test(sampled(name, 200, seed)[0]) for seed in range(samples)]
+    p_value = np.array([one.p_value for one in found])
+    parts = {
+        part: float(np.mean([one.p_value <= 0.05 and one.decided.name == part for one in found]))
+        for part in ("level", "slope", "shape")
+    }
+    rejects = {f"rejects {alpha:g}": float((p_value <= alpha).mean()) for alpha in (0.01, 0.05, 0.1)}
+    return {"world": name, "labels": 200, "samples": samples, **rejects, **parts}
+
+
+def level_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The worlds, most rejections first."""
+    names = ("rejects 0.01", "rejects 0.05", "rejects 0.1", "level", "slope", "shape")
+    yield "| world | gold labels | samples | p ≤ .01 % | p ≤ .05 % | p ≤ .1 % | by level % | by slope % | by shape % |"
+    yield "|-|-|-|-|-|-|-|-|-|"
+    for row in sorted(rows, key=lambda row: -row["rejects 0.05"]):
+        cells = [row["world"], str(row["labels"]), str(row["samples"]), *(share(row[name]) for name in names)]
+        yield f"| {' | '.join(cells)} |"
+
+
 def measured(kind: str, samples: int, only: list[str]) -> Iterator[list[dict[str, Any]]]:
     """The cells of one kind, world by world."""
     if kind == "none":
         for name in SHIFTS:
             if name in only or not only:
                 yield [without(name, samples, 25)]
+        return
+    if kind == "level":
+        for name in LEVELS:
+            if name in only or not only:
+                yield [level(name, samples)]
         return
     measures = ("accuracy", "O:E", "slope") if kind == "means" else ("L1", "L2")
     for name, all_labels in (MEANS if kind == "means" else ERRORS).items():
@@ -349,7 +380,8 @@ def main() -> None:
     """Measure what is asked for, beside what was measured before."""
     samples = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     found = json.loads(KEPT.read_text(encoding="utf8")) if KEPT.exists() else {}
-    kinds = [kind for kind in ("means", "errors", "none") if kind in sys.argv[2:]] or ["means", "errors", "none"]
+    every = ["means", "errors", "none", "level"]
+    kinds = [kind for kind in every if kind in sys.argv[2:]] or every
     worlds = [name for name in sys.argv[2:] if name not in kinds]
     for kind in kinds:
         for rows in measured(kind, samples, worlds):
@@ -368,7 +400,9 @@ def page(found: dict[str, list[dict[str, Any]]]) -> str:
     lines += [*judged_table(found.get("means", [])), "", "## Calibration errors", ""]
     lines += [*judged_table(found.get("errors", [])), "", "## Without labels", ""]
     lines += ["Share of samples in % whose interval holds what was observed.", ""]
-    lines += [*without_table(found.get("none", [])), ""]
+    lines += [*without_table(found.get("none", [])), "", "## Level of the test of calibration", ""]
+    lines += ["Share of calibrated samples in % that `calibration_test` rejects, and which part decided at .05.", ""]
+    lines += [*level_table(found.get("level", [])), ""]
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 from reproduce import labels
 
 
-@pytest.mark.parametrize("name", [*labels.MEANS, *labels.ERRORS])
+@pytest.mark.parametrize("name", [*labels.MEANS, *labels.ERRORS, *labels.LEVELS])
 def test_worlds_have_the_rate_that_their_truth_says(name):
     data, y = labels.sampled(name, 60, 1)
     assert 15 <= data.known.sum() <= 110
@@ -27,7 +27,8 @@ def test_cells_and_the_page_are_made(monkeypatch, tmp_path):
     monkeypatch.setattr(labels, "KEPT", tmp_path / "labels.json")
     monkeypatch.setattr(labels, "OUTPUT", tmp_path / "labels.md")
     labels.KEPT.write_text(json.dumps({"means": [row], "none": [none]}), encoding="utf8")
-    monkeypatch.setattr("sys.argv", ["labels", "2", "means"])
-    monkeypatch.setattr(labels, "measured", lambda kind, samples, only: [[row]])
+    monkeypatch.setattr("sys.argv", ["labels", "2", "level"])
     labels.main()
-    assert "| accuracy | useless judge | 50 |" in labels.OUTPUT.read_text(encoding="utf8")
+    page = labels.OUTPUT.read_text(encoding="utf8")
+    assert "| accuracy | useless judge | 50 |" in page
+    assert all(f"| {name} | 200 | 2 |" in page for name in labels.LEVELS)
