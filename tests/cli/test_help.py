@@ -24,7 +24,8 @@ FIRST_LINES = {
     "serve": "Open the report in the browser, served on this machine only.",
     "audit": "Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads.",
     "monitor": "Watch calibration: add rows with known outcomes.",
-    "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
+    "demo": "Simulate predictions and run the commands that you would run on your own file: report, audit, repair, "
+    "monitor.",
 }
 READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
 PREDICTIONS = "--prob --mean --std --quantiles --members"
