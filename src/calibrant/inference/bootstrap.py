@@ -39,7 +39,7 @@ class Bootstrap:
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
     nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
-    forecasts and of several classes. Scores that are a mean over rows are resampled from the rows' losses, which are
+    forecasts and of multiclass data. Scores that are a mean over rows are resampled from the rows' losses, which are
     computed once; independent rows are divided into clusters for that as well.
 
     Parameters

@@ -338,7 +338,7 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     Parameters
     ----------
     data : Predictions or fine BinTable
-        Of several classes, the top label counts.
+        For multiclass data, the top label counts.
     norm : float
         For probabilities of an event or of the top label; other tasks have norm 1.
     level : float in (0, 1)

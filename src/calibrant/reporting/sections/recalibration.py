@@ -321,7 +321,7 @@ def _class_maps(classes: int, n: int) -> list[tuple[Any, float]]:
 
 
 class _ClassJudge:
-    """Held-out rows of several classes, before and after a map."""
+    """Held-out multiclass rows, before and after a map."""
 
     def __init__(self, data: Multiclass, mass: Floats, loss: model_averaging.Loss, seed: int) -> None:
         self.data, self.loss, self.seed = data, loss, seed
