@@ -233,9 +233,7 @@ class Judged(Predictions):
             fail(f"There are {self.scores.shape[1]} judges, numbered from 0, got number={number}.", ValueError)
         score, data = self.scores[:, number], self.labelled()
         given = ~np.isnan(score)
-        remedy = (
-            " Scores on another scale are not probabilities; divide those of 0 to 10 by 10, say, if they are meant so."
-        )
+        remedy = " Scores on another scale are not probabilities; if 0 to 10 means 0 to 1, divide by 10."
         inside = ~given | ((score >= 0) & (score <= 1))
         validation.require("judge", score, inside, "must lie in [0, 1] to be judged as a probability", remedy=remedy)
         some = data.take(given[self.known])

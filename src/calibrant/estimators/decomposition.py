@@ -94,7 +94,7 @@ def decompose(
 
     where S_iso is the score after isotonic regression of the outcomes on the predictions (pool adjacent violators:
     no bins, no tuning; CORP) and S_const that of the base rate. All three are non-negative. Multiclass vectors
-    have no order; the out-of-fold probabilities of a map fitted on other rows take the place of isotonic regression.
+    have no order; the out-of-fold probabilities of a map fitted on other rows replace isotonic regression.
 
     Parameters
     ----------

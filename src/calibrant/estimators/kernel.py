@@ -141,7 +141,7 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
               + \mathrm{mean}_{i \ne j \in U}\, p_i p_j k(p_i, p_j)
 
     Pairs of a row with itself are left out, in a single sample also those of a labelled row with its own copy among
-    all rows; where its label frequency c is known, residuals s / c - p take the place of the three means.
+    all rows; where its label frequency c is known, residuals s / c - p replace the three means.
     """
     cells = fine(data, None, needed_by="kernel_error")
     seen, at = cells.weight + cells.observed, task.mean_score(cells)[:, None]

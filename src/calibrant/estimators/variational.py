@@ -4,7 +4,7 @@ r"""The variational estimator of the calibration error, of labelled and of posit
 
 for a risk that belongs to the distance d. A map fitted on other rows is at best the minimum, so the difference of the
 two risks out of fold has an expectation of at most the calibration error, in any norm and any number of classes.
-Without labels of negatives, the unbiased risk of positive and unlabeled rows takes the place of the risk.
+Without labels of negatives, the unbiased risk of positive and unlabeled rows replaces the risk.
 """
 
 from __future__ import annotations

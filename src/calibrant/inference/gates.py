@@ -409,7 +409,7 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
 
 
 def adjusted_level(level: float, groups: int) -> float:
-    """The level of each of several intervals that all hold together with `level` (Bonferroni)."""
+    """The level of each of several intervals that hold simultaneously at `level` (Bonferroni)."""
     return 1 - (1 - level) / max(1, groups)
 
 

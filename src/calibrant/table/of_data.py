@@ -85,7 +85,7 @@ def require_rows(table: BinTable) -> None:
         left_out = f" ({sum(table.invalid.values()):_} invalid ones were left out)" if table.invalid else ""
         fail(f"The table holds no rows with a positive weight{left_out}, so there is nothing to measure.")
     if isinstance(table.task, Unlabeled) and not table.observed.sum() > 0:
-        fail("The table holds no labelled positives, so nothing is known of the outcomes.")
+        fail("The table holds no labelled positives, so nothing is known about the outcomes.")
 
 
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:

@@ -80,10 +80,10 @@ class Scorer:
         return -float(self.measure(data))
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
-        """A scorer that is given weights, or not, where scikit-learn's metadata routing is enabled.
+        """A scorer that requests weights, or declines them, if scikit-learn's metadata routing is enabled.
 
-        True asks for `sample_weight`, False goes without, a string asks for it by another name; None, the default of
-        scikit-learn, refuses weights that nobody has spoken for.
+        True requests `sample_weight`, False declines it, and a string requests it under another name. With None, the
+        default of scikit-learn, weights raise an error.
         """
         return replace(self, weighted=sample_weight)
 
