@@ -43,8 +43,9 @@ _JUMP = 8
 #: Test: tests/simulate/test_sample_sizes.py::test_the_sizes_that_are_simulated.
 _WIDTH_SHARE = 0.2
 
-#: The power of the interval's upper end that is inverse to the number of rows: a little above 2, since larger samples are
-#: looked at more closely. Test: tests/simulate/test_sample_sizes.py::test_rows_that_rule_out_an_error_are_many_if_small.
+#: The power of the interval's upper end that is inverse to the number of rows: a little above 2, since larger samples
+#: are looked at more closely.
+#: Test: tests/simulate/test_sample_sizes.py::test_rows_that_rule_out_an_error_are_many_if_small.
 _POWER = 2.2
 
 #: Simulated samples of the first and the second size that `rows_to_rule_out` tries, the most rows of one, and the upper
@@ -495,7 +496,8 @@ def rows_to_rule_out(
 
     With that many, the default interval of the error ends below `error` in a share `power` of samples. As
     ``sample_size(ece, scores, below=error, power=power)``, from 19 simulated samples: an upper end of a fresh
-    sample lies below the 16th smallest of theirs with a probability of 80%, which tells n to about 15%. None if rows are clustered, since more rows of the same clusters need not help.
+    sample lies below the 16th smallest of theirs with a probability of 80%, which tells n to about 15%. None if rows
+    are clustered, since more rows of the same clusters need not help.
     """
     if isinstance(data, Binary) and data.group is not None:
         return None
