@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
@@ -204,8 +205,6 @@ def repeated_means(losses: Floats, data: Predictions, labels: NDArray[np.intp], 
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
     """Both ends of the interval of this kind."""
-    from scipy.special import ndtri
-
     if kind == "basic":
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return 2 * center - float(high), 2 * center - float(low)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+from scipy.special import chdtrc, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -54,8 +55,6 @@ class Spiegelhalter:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Two-sided."""
-        from scipy.special import ndtr
-
         table = Sample.of(data, needed_by="Spiegelhalter").table
         p = table.predicted_mean
         total = float((1 - 2 * p) @ (table.observed - table.predicted))
@@ -91,8 +90,6 @@ class HosmerLemeshow:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import chdtrc
-
         table, words = binned(data, None, self.bins)
         some = table.filled()
         p = some.predicted_mean
@@ -211,8 +208,6 @@ class Cox:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Likelihood ratio against chi square with two degrees of freedom."""
-        from scipy.special import chdtrc
-
         table = Sample.of(data, needed_by="Cox").table
         p = table.predicted_mean
         inside = (p > 0) & (p < 1)

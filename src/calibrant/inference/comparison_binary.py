@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
@@ -348,8 +349,6 @@ class PairedGaps:
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""
-        from scipy.special import ndtr, ndtri
-
         require_same_weights(a, b)
         samples = Sample.of_rows(a), Sample.of_rows(b)
         if norm == 2:
@@ -374,8 +373,6 @@ class PairedGaps:
 
     def _of_squares(self, a: Sample, b: Sample, *, level: float, squared: bool) -> Difference:
         """From the difference of squared errors, which has no bias and needs no simulation."""
-        from scipy.special import stdtr, stdtrit
-
         limits = [Limits.of(one.fine(), self.draws, self.seed, norms=(2.0,), level=LEVEL) for one in (a, b)]
         power = 2 if squared else 1
         largest = [_largest_error(one.sample.cells) ** power for one in limits]

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -186,8 +187,6 @@ class PairedFits:
 
     def difference(self, a: Predictions, b: Predictions, target: Target, *, level: float) -> Difference:
         """The error of `a` less that of `b`, or of their squares, as the target says."""
-        from scipy.special import ndtr, ndtri
-
         squared = target.norm == "squared"
         target = replace(target, norm=2.0) if squared else target
         norm = 1.0 if target.norm is None else float(target.norm)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -307,8 +308,6 @@ class _Moves:
 
     def _limit(self, t: float, place: int, level: float) -> float:
         """If scores from this place on are treated now, over all places from which they could be."""
-        from scipy.special import ndtri
-
         z, odds, more = float(ndtri((1 + level) / 2)), t / (1 - t), self._places < place
         hits, misses = (part[place] - part[self._places] for part in (self.events, self.others))
         with_event = _wilson_reach(np.abs(hits), self.size, np.where(more, z, -z))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
@@ -320,8 +321,6 @@ class ChiSquareMixture:
 
 def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:
     """Two quantiles of the sum of squares per row of true gaps, by a gamma distribution with the same three moments."""
-    from scipy.special import gammaincinv
-
     weights, centre = share * variance, gaps**2 / variance
     mean = (weights * (1 + centre)).sum(axis=1)
     second = 2 * (weights**2 * (1 + 2 * centre)).sum(axis=1)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
@@ -110,8 +111,6 @@ class ForecastClusters:
 
     def reach(self, level: float) -> float:
         """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
-        from scipy.special import stdtrit
-
         return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
 
 
@@ -472,8 +471,6 @@ def carrying(squares: Floats) -> float:
 
 def student_inflation(freedom: float | None, level: float) -> float:
     """Square of Student's quantile over the normal one, of a two-sided interval; 1 if the variance is known."""
-    from scipy.special import ndtri, stdtrit
-
     if freedom is None:
         return 1.0
     probability = (1 + level) / 2

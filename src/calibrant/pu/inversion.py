@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -191,8 +192,6 @@ class _Trials:
         h shifted up or down by `DOUBT` standard errors: with a known prior the mean of g has little error, and a fit
         that has one sign by chance would seem to be as precise as that.
         """
-        from scipy.special import ndtri
-
         few, share, score = shapes(self.scores)[0], self.scores.gaps.share, self.scores.score
         errors = self._noise(score + smooth) @ (self.half.T @ (share[:, None] * few)) @ few.T
         doubt = DOUBT * errors.std(axis=0)
@@ -401,8 +400,6 @@ def mean_gap_limit(
     Clusters make the variance of the mean gap larger by `design_effect`. Of the priors of `prior_interval`, in which
     the prior lies, the one nearest to the mean score is taken.
     """
-    from scipy.special import stdtr, stdtrit
-
     whole = gaps.joined(np.zeros(len(gaps.share), dtype=np.intp), 1)
     score, rows = float(whole.predicted[0]), whole.n_unlabeled / design_effect
     prior = gaps.prior if prior_interval is None else float(np.clip(score, *prior_interval))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
@@ -309,8 +310,6 @@ class _Known:
     logarithmic: bool = False
 
     def rows(self, width: float | None, power: float | None, level: float) -> int:
-        from scipy.special import ndtri
-
         z = float(ndtri((1 + level) / 2))
         if width is not None:
             error = np.arcsinh(width / (2 * self.value)) / z if self.logarithmic else width / (2 * z)
@@ -500,8 +499,6 @@ def rows_to_rule_out(
     varies with a standard deviation of about 0.16 whatever the scores and the size, so that a few tell its quantile
     and n to about 15%. None if rows are clustered, since more rows of the same clusters need not help.
     """
-    from scipy.special import ndtri
-
     if isinstance(data, Binary) and data.group is not None:
         return None
     table = Sample.of(data, needed_by="rows_to_rule_out").table

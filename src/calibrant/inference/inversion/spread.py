@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import fdtri, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
@@ -426,15 +426,11 @@ class _Trials:
 
     def _signed_excess(self) -> float:
         """The upper limit of the mean of e² - σ² with the signs of the fit: the variance error if they are right."""
-        from scipy.special import ndtri
-
         fit = self.fit
         return abs(float(np.sign(fit.gap) @ fit.excess)) + float(ndtri(1 - tail_risk(self.level))) * fit.excess_error
 
     def _convex_bound(self) -> float:
         """The error of the shape plus its standard errors: norms are convex, so noise makes them larger on average."""
-        from scipy.special import ndtri
-
         fit, error, step = self.fit, self.error, 1e-4
         slope = (error.power(fit.shape + step) - error.power(fit.shape - step)) / (2 * step)
         whole = max(float(error(fit.shape + more, fit.share)) for more in (0.0, fit.missing))
@@ -480,8 +476,6 @@ class _ClusterLine:
 
     def ends(self, error: SpreadError, share: Floats, clusters: float, level: float) -> tuple[float, float]:
         """The smallest and the largest error of lines in the confidence ellipse."""
-        from scipy.special import fdtri
-
         number = self.columns.shape[1]
         radius = float(np.sqrt(number * fdtri(number, max(clusters - number, 1.0), level)))
         angle = np.linspace(0, 2 * np.pi, 73)[:-1]
