@@ -28,8 +28,7 @@ from calibrant.numerics.rows import Role, Rows, effective_n
 from calibrant.numerics.sorting import running_gap_extremes
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, fine, require_fine
+from calibrant.table.bintable import BinTable, Data, fine, require_fine
 from calibrant.table.task import Unlabeled, task_of
 
 

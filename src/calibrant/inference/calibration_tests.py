@@ -29,8 +29,7 @@ from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.results.target import takes_columns
 from calibrant.table.binning import Cut, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, binned
+from calibrant.table.bintable import BinTable, Data, binned
 from calibrant.table.task import Unlabeled, task_of
 
 

@@ -23,8 +23,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
 from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 #: Scores from which rows could be treated instead, and thresholds at which the decision loss looks for the largest.
 #: Speed: more would differ by less than a two-thousandth of the rows, or a hundredth of the thresholds.

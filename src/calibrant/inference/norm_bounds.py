@@ -21,8 +21,7 @@ from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Cut, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 
 #: Blocks of fewer rows can hardly show a gap at the risk that is left for each of them.
 #: Test: tests/inference/test_norm_bounds.py::test_a_block_of_eight_rows_shows_a_gap.

@@ -22,8 +22,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import reliability
 from calibrant.results.estimate import Estimate, plain_fields
 from calibrant.table.binning import Binning, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps, Unlabeled, task_of
 
 Kind = Literal["isotonic", "binned", "spread", "positive-unlabeled"]

@@ -24,8 +24,7 @@ from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_fine
+from calibrant.table.bintable import BinTable, require_fine
 from calibrant.table.task import Unlabeled, task_of
 
 Columns = Callable[[Floats], Floats]

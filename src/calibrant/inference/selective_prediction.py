@@ -23,8 +23,7 @@ from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
 from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 Numbers = NDArray[np.intp]
 

@@ -21,8 +21,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Significance
 from calibrant.results.target import Target
 from calibrant.table.binning import Binning, EqualMass, PaperBins
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps as Gaps
 from calibrant.table.task import largest_prior as largest_prior
 

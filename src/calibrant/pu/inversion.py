@@ -39,8 +39,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Distinct, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_fine
+from calibrant.table.bintable import BinTable, require_fine
 from calibrant.table.task import Gaps, Unlabeled
 
 #: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
