@@ -7,7 +7,7 @@ break it and the first of them. Nothing is repaired in silence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -230,6 +230,18 @@ def seed(value: int) -> int:
     ValueError: seed must be a whole number of at least 0, got 1.5.
     """
     return whole("seed", value, minimum=0)
+
+
+class Simulated:
+    """Options of what is simulated: checks `seed`, and that there are at least `least_draws` draws."""
+
+    draws: int
+    seed: int
+    least_draws: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        seed(self.seed)
+        whole("draws", self.draws, minimum=self.least_draws)
 
 
 def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:

@@ -103,7 +103,7 @@ class HosmerLemeshow:
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov:
+class KolmogorovSmirnov(validation.Simulated):
     r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, with a simulated null distribution.
 
     References
@@ -124,10 +124,6 @@ class KolmogorovSmirnov:
     draws: int = 999
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
-
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the largest gap among those of the simulated samples."""
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
@@ -137,7 +133,7 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True)
-class KernelTest:
+class KernelTest(validation.Simulated):
     r"""Squared kernel calibration error with the Laplace kernel, with a simulated null distribution.
 
     .. math:: \sum_{i, j} r_i r_j\, e^{-|p_i - p_j| / h}, \qquad r = w(y - p)
@@ -163,10 +159,6 @@ class KernelTest:
     bandwidth: float | None = None
     draws: int = 999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the statistic among those of the simulated samples."""

@@ -281,7 +281,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class PairedGaps:
+class PairedGaps(validation.Simulated):
     r"""The difference of two true calibration errors, with the noise that both models share.
 
     *L2 and squared errors.* Rows are divided into cells of neighbouring scores, for each model by its own. With
@@ -340,12 +340,10 @@ class PairedGaps:
     (True, True)
     """
 
+    least_draws = 2
+
     draws: int = 299
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""

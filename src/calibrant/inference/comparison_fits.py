@@ -139,7 +139,7 @@ PLAUSIBLE = 0.005
 
 
 @dataclass(frozen=True)
-class PairedFits:
+class PairedFits(validation.Simulated):
     r"""The difference of two true errors of predicted spreads, or of two models on positive-unlabeled data.
 
     The gap of each model is fitted as by `SpreadInversion` or by `calibrant.pu.PUInversion`. Its coordinates c are
@@ -178,12 +178,10 @@ class PairedFits:
     True
     """
 
+    least_draws = 2
+
     draws: int = 999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def difference(self, a: Predictions, b: Predictions, target: Target, *, level: float) -> Difference:
         """The error of `a` less that of `b`, or of their squares, as the target says."""

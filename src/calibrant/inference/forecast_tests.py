@@ -87,7 +87,7 @@ def component_in_words(component: Component) -> str:
 
 
 @dataclass(frozen=True)
-class ForecastTest:
+class ForecastTest(validation.Simulated):
     r"""Test of predicted distributions that combines seven components into one p-value of exact level.
 
     Every forecast states with which probability its outcome lies in which part of its distribution: between two
@@ -139,10 +139,6 @@ class ForecastTest:
 
     draws: int = 3999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Forecast) -> Significance:
         """The p-value with its components; the statistic is the smallest of their p-values over their shares."""

@@ -150,7 +150,7 @@ def _normal_bound(judged: list[CrossFitted], values: list[Floats], level: float)
 
 
 @dataclass(frozen=True)
-class LearnedTest:
+class LearnedTest(validation.Simulated):
     r"""Exact test of whole vectors: does a map that was fitted on some rows predict others better?
 
     Rows are divided at random into parts. A map g is fitted on all parts before part j and judged there by
@@ -190,8 +190,7 @@ class LearnedTest:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
+        super().__post_init__()
         validation.whole("parts", self.parts, minimum=2)
 
     def test(self, data: Multiclass) -> Significance:

@@ -99,7 +99,7 @@ NARROWEST, NARROWEST_OF_ALL = 0.25, 2.0**-11
 
 
 @dataclass(frozen=True)
-class NormBand:
+class NormBand(validation.Simulated):
     r"""Interval for an error that is a norm of the gap, by the triangle inequality.
 
     The residuals of a sample are the true gap μ, a signed measure on the scores, plus noise ε. For every norm (or
@@ -145,10 +145,6 @@ class NormBand:
 
     draws: int = 399
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def interval(self, estimate: Estimate, data: Predictions | BinTable, *, level: float = 0.95) -> Interval:
         """The interval around an estimate of `data`."""

@@ -25,7 +25,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable, require_fine
-from calibrant.table.task import Unlabeled, task_of
+from calibrant.table.task import Unlabeled
 
 Columns = Callable[[Floats], Floats]
 
@@ -165,10 +165,10 @@ class Sample:
         """Binary predictions, or a fine table of them, with independent rows."""
         if isinstance(data, BinTable):
             require_fine(data, needed_by=needed_by)
+            if isinstance(data.task, Unlabeled):
+                fail(f"{needed_by} does not support positive-unlabeled data.")
         elif not isinstance(data, Binary):
             fail(f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}.")
-        if isinstance(task_of(data), Unlabeled):
-            fail(f"{needed_by} does not support positive-unlabeled data.")
         return cls(data)
 
     @classmethod

@@ -406,7 +406,7 @@ class Limits:
         simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
         return cls(sample, simulated, risk, told, draws, seed, side)
 
-    @property
+    @cached_property
     def silent(self) -> bool:
         """Whether there are too few clusters to say anything."""
         weight = self.sample.weight

@@ -52,7 +52,7 @@ DOUBT = 0.75
 
 
 @dataclass(frozen=True)
-class PUInversion:
+class PUInversion(validation.Simulated):
     r"""Interval by test inversion for the true calibration error, from positive-unlabeled data.
 
     The target is :math:`(\mathrm E|f - P(Y=1 \mid f)|^q)^{1/q}` of the population, the same for `ece`, `sweep_ece`,
@@ -92,6 +92,7 @@ class PUInversion:
     """
 
     serves: ClassVar[str] = "positives"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
@@ -99,8 +100,7 @@ class PUInversion:
     prior_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
+        super().__post_init__()
         if not 0 <= self.prior_error < 1:
             message = f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}."
             raise ValueError(message)

@@ -26,7 +26,7 @@ PIT_STEPS, CELLS = 12, 100
 
 
 @dataclass(frozen=True)
-class PitInversion:
+class PitInversion(validation.Simulated):
     r"""Interval for the distance between nominal and observed coverage of predicted distributions.
 
     The target of `interval_error`, `quantile_error` and `pit_error` is the norm of :math:`G(p) = F(p) - p`, with F the
@@ -58,13 +58,10 @@ class PitInversion:
     """
 
     serves: ClassVar[str] = "forecasts"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval for the target of an estimate that says of which curve and levels it is."""
@@ -237,7 +234,7 @@ TAILS = "tails too heavy for this many rows: errors larger than any in the sampl
 
 
 @dataclass(frozen=True)
-class SpreadInversion:
+class SpreadInversion(validation.Simulated):
     r"""Interval for the true error of predicted spreads by test inversion.
 
     With :math:`r(\sigma) = \sqrt{\mathrm E[e^2 \mid \sigma]}/\sigma` the target of `ence` and `sweep_ence` is
@@ -280,13 +277,10 @@ class SpreadInversion:
     """
 
     serves: ClassVar[str] = "forecasts"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:
         """The interval for a "relative spread error" in its norm, or for the "variance error"."""
