@@ -13,11 +13,10 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.kernel import GaussianKernel, LaplaceKernel, kernel_error, similarity, squared_distances
-from calibrant.estimators.smooth_errors import fixed_point, linearly_binned, smoothed_size
+from calibrant.estimators.smooth_errors import at_nodes, cosines, fixed_point, linearly_binned, smoothed_size
 from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson, counted_table
 from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Cut, EqualMass
