@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
@@ -28,7 +29,7 @@ Kind = Literal["basic", "bias-corrected"]
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(validation.Simulated):
     r"""Bootstrap interval: estimates of resampled tables, reflected at the estimate.
 
     "basic" is :math:`[2\hat\theta - Q_{1-\alpha/2},\; 2\hat\theta - Q_{\alpha/2}]`; "bias-corrected" is
@@ -58,14 +59,14 @@ class Bootstrap:
     """
 
     serves: ClassVar[str] = "any estimate"
+    least_draws = 2
 
     draws: int = 999
     seed: int = 0
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
+        super().__post_init__()
         if self.kind not in get_args(Kind):
             fail(
                 f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}.",
@@ -204,8 +205,6 @@ def repeated_means(losses: Floats, data: Predictions, labels: NDArray[np.intp], 
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
     """Both ends of the interval of this kind."""
-    from scipy.special import ndtri
-
     if kind == "basic":
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return 2 * center - float(high), 2 * center - float(low)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast
@@ -82,8 +83,6 @@ class PairedCrossFits:
 
     def difference(self, a: Multiclass, b: Multiclass, *, norm: Norm, level: float) -> Difference:
         """The error of `a` less that of `b`."""
-        from scipy.special import ndtr, ndtri
-
         norm = checked(norm)
         split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0], order=np.arange(len(a))) for data in (a, b))
         rows = [recalibrated(one, None) for one in split]
@@ -370,8 +369,6 @@ def _of_vectors(
 def _of_draws(
     value: float, draws: Floats, level: float, method: Bootstrap, target: Target | None
 ) -> tuple[float, Interval, float]:
-    from scipy.special import ndtr
-
     middle, sd = 2 * value - float(draws.mean()), float(draws.std(ddof=1))
     low, high = reflected(value, draws, level, method.kind)
     p_value = float(2 * ndtr(-abs(middle) / sd)) if sd > 0 else float(middle == 0)

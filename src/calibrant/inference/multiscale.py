@@ -45,7 +45,7 @@ _WEIGHTED = 4096
 
 
 @dataclass(frozen=True)
-class MultiScale:
+class MultiScale(validation.Simulated):
     r"""Adaptive test of calibration: many p-values combined, and made exact by simulation under the null hypothesis.
 
     The statistics are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest
@@ -104,10 +104,6 @@ class MultiScale:
 
     draws: int = 999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""

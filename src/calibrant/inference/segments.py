@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtr
 
 from calibrant.data.features import Feature, FeatureCodes, coded
 from calibrant.data.validation import fail
@@ -317,8 +318,6 @@ def _tested(rows: CodedRows, part: slice, candidate: _Candidate) -> _Tested:
 
 def _independent(y: Floats, p: Floats, w: Floats, direction: int, seed: int) -> float:
     """The larger of two p-values: of the known law of the outcomes, and of their empirical variance."""
-    from scipy.special import stdtr
-
     n, z = len(y), y - p
     if np.ptp(w) == 0:
         events = float(y.sum()) if direction > 0 else n - float(y.sum())
@@ -333,8 +332,6 @@ def _independent(y: Floats, p: Floats, w: Floats, direction: int, seed: int) -> 
 
 
 def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
-    from scipy.special import ndtri
-
     square = float(ndtri((1 + level) / 2)) ** 2
     middle = (share + square / (2 * n)) / (1 + square / n)
     reach = math.sqrt(square * share * (1 - share) / n + (square / (2 * n)) ** 2) / (1 + square / n)

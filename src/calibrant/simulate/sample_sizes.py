@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
@@ -308,8 +309,6 @@ class _Known:
     logarithmic: bool = False
 
     def rows(self, width: float | None, power: float | None, level: float) -> int:
-        from scipy.special import ndtri
-
         z = float(ndtri((1 + level) / 2))
         if width is not None:
             error = np.arcsinh(width / (2 * self.value)) / z if self.logarithmic else width / (2 * z)
