@@ -239,10 +239,10 @@ def of_repeats(
         return of_resamples(estimator, (copies(data, some) for some in rows))
     at_once = None if found.target is None else _AT_ONCE.get(found.target.quantity)
     if at_once is not None:
-        p, every = sample.coarse.predicted_mean, np.vstack([repeats, np.ones(repeats.shape[1])])
-        drawn = at_once(p, *sample.repeated_outcomes(every))
-        if drawn is not None and np.isclose(drawn[-1], center, rtol=1e-6, atol=0):
-            return drawn[:-1] + float(found) - drawn[-1]
+        p, outcomes = sample.coarse.predicted_mean, sample.coarse.outcome_weights
+        whole, drawn = (at_once(p, *some) for some in ([x[None] for x in outcomes], sample.repeated_outcomes(repeats)))
+        if whole is not None and drawn is not None and np.isclose(whole[0], center, rtol=1e-6, atol=0):
+            return drawn + float(found) - whole[0]
     return of_resamples(estimator, sample.repeated(repeats)) + float(found) - center
 
 
