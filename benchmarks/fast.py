@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.calibration import calibration_curve
 
 import calibrant as cal
-from benchmarks.peers import run_peer, write_results
+from benchmarks.measuring import run_peer, write_results
 from calibrant.data.validation import SUM_TOLERANCE
 from calibrant.numerics import acceleration as switch
 from calibrant.numerics.binned_sums import checked_class_sums

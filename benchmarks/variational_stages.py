@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from benchmarks.variational_worlds import NORMS, folds, softmax
 from calibrant.estimators.variational_norms import contributions
 from calibrant.numerics.multiclass_map import Frame, Locality, fit_stages, working_weights

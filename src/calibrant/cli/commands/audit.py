@@ -36,14 +36,14 @@ def audit(
     seed: Seed = 0,
 ) -> None:
     """Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads."""
-    from calibrant.cli.files import load_features
+    from calibrant.cli.files import load
     from calibrant.inference.feature_audit import audit as audited
     from calibrant.reporting.audit_page import save_page, to_json
 
     for path in (output, repair):
         require_writable(path, force=force, inputs=files)
     with stage("Reading"):
-        loaded = load_features(files, columns, features or ["*"], seed=seed)
+        loaded = load(files, columns, features=features or ["*"], sample=seed)
     say(*loaded.notes)
     with stage("Auditing"):
         found = audited(loaded.data, loaded.features, alpha=alpha, seed=seed, most=most)
