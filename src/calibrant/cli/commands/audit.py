@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -46,7 +46,8 @@ def audit(
         loaded = load(files, columns, features=features or ["*"], sample=seed)
     say(*loaded.notes)
     with stage("Auditing"):
-        found = audited(loaded.data, loaded.features, alpha=alpha, seed=seed, most=most)
+        rows: Any = loaded.data  # with a seed, never a table
+        found = audited(rows, loaded.features, alpha=alpha, seed=seed, most=most)
         text = to_json(found) if as_json else str(found)
     if repair is not None:
         with stage("Fitting"), writing(repair, force=force):
