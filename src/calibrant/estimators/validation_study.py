@@ -145,7 +145,7 @@ def probability_cells(data: Data, y_prob: Column, *, needed_by: str) -> BinTable
     if isinstance(cells.task, Unlabeled):
         message = f"{needed_by} needs the outcome of every row, which positive-unlabeled data do not have."
         raise InvalidPredictions(message)
-    return cells.filled().in_rows()
+    return cells.filled(in_rows=True)
 
 
 def recalibration_line(cells: BinTable) -> tuple[LogisticLine, int]:

@@ -219,10 +219,12 @@ class BinTable:
             sums[[4, 7]] = outcomes
         return replace(self, sums=sums)
 
-    def filled(self) -> BinTable:
-        """The bins that have weight. The edges are kept whole."""
-        some = self.weight > 0
-        return self if some.all() else self.take(some)
+    def filled(self, *, sums: Floats | None = None, in_rows: bool = False) -> BinTable:
+        """The bins that have weight, perhaps with other sums or `in_rows`. The edges are kept whole."""
+        table = self if sums is None else replace(self, sums=sums)
+        some = table.weight > 0
+        filled = table if some.all() else table.take(some)
+        return filled.in_rows() if in_rows else filled
 
     def take(self, which: Any) -> BinTable:
         """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
