@@ -59,8 +59,9 @@ def draw(source: str) -> bytes:
         shown = browser.new_page(viewport={"width": DESK, "height": 900}, color_scheme="light", reduced_motion="reduce")
         shown.goto(file.as_uri())
         height = shown.evaluate(f"Math.ceil(document.querySelector('{LAST}').getBoundingClientRect().bottom)")
-        area = {"x": 0, "y": 0, "width": DESK, "height": height + 24}
-        drawn = shown.screenshot(full_page=True, clip=area, animations="disabled")
+        drawn = shown.screenshot(
+            full_page=True, clip={"x": 0, "y": 0, "width": DESK, "height": height + 24}, animations="disabled"
+        )
         browser.close()
     return with_words(drawn, words(source))
 

@@ -24,7 +24,7 @@ from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.inference.intervals import interval
 from calibrant.results.estimate import Estimate, printable
-from calibrant.table.of_data import ALL_ROWS, group_tables
+from calibrant.table.bintable import ALL_ROWS, group_tables
 from calibrant.table.task import Unlabeled, task_of
 
 

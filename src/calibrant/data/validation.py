@@ -7,14 +7,14 @@ break it and the first of them. Nothing is repaired in silence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import UnreadableArrayError, read, row_index, typed
 from calibrant.numerics.arrays import CHUNK, Codes, Floats, row_blocks
-from calibrant.numerics.class_sums import checked_top_class
+from calibrant.numerics.binned_sums import checked_top_class
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 #: Derived: ten times the spacing of single precision at 1, 1.2e-7.
@@ -230,6 +230,18 @@ def seed(value: int) -> int:
     ValueError: seed must be a whole number of at least 0, got 1.5.
     """
     return whole("seed", value, minimum=0)
+
+
+class Simulated:
+    """Options of what is simulated: checks `seed`, and that there are at least `least_draws` draws."""
+
+    draws: int
+    seed: int
+    least_draws: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        seed(self.seed)
+        whole("draws", self.draws, minimum=self.least_draws)
 
 
 def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:

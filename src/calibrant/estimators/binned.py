@@ -17,9 +17,8 @@ from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, check_rank
-from calibrant.table.bintable import BinTable
+from calibrant.table.bintable import BinTable, Data, binned, fine
 from calibrant.table.from_rows import bin_samples, equal_mass_table
-from calibrant.table.of_data import Data, binned, fine
 from calibrant.table.task import Spread
 
 

@@ -20,8 +20,7 @@ from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Real
 from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.rows import Mass
 from calibrant.table.binning import HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import outcome_cells
+from calibrant.table.bintable import BinTable, outcome_cells
 
 
 @dataclass(frozen=True, eq=False)

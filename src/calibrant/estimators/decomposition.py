@@ -27,8 +27,7 @@ from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, takes_columns
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, outcome_cells
+from calibrant.table.bintable import BinTable, Data, outcome_cells
 
 
 @dataclass(frozen=True)

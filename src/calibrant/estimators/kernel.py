@@ -22,8 +22,7 @@ from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Distinct
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, fine
+from calibrant.table.bintable import BinTable, Data, fine
 from calibrant.table.task import Unlabeled, task_of
 
 

@@ -19,8 +19,7 @@ from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, fine, require_fine, require_kind
+from calibrant.table.bintable import BinTable, Data, fine, require_fine, require_kind
 from calibrant.table.task import Unlabeled
 
 Score = Literal["brier", "log_loss"]

@@ -17,8 +17,7 @@ from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import HybridGrid, PaperBins
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, outcome_cells
+from calibrant.table.bintable import BinTable, Data, outcome_cells
 from calibrant.table.task import Spread, Unlabeled, task_of
 
 if TYPE_CHECKING:

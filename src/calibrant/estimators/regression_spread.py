@@ -37,8 +37,7 @@ from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import fine
+from calibrant.table.bintable import BinTable, fine
 
 
 @estimates("relative spread error", norm=1)

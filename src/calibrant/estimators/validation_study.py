@@ -18,8 +18,7 @@ from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, fine
+from calibrant.table.bintable import BinTable, Data, fine
 from calibrant.table.task import Unlabeled
 
 

@@ -171,18 +171,33 @@ def overconfidence(
     repeats: int | None = None,
     seed: int = 0,
     top_label: Literal["reduced", "full"] = "reduced",
+    around_half: bool = False,
     bound: Bound | None = None,
     floor: float = 0.0,
     **columns: Unpack[Columns],
 ) -> Estimate:
     r"""The part of the calibration error that comes from predictions too far from 1/2.
 
-    .. math:: E\bigl[1\{E[Y|f] \text{ is nearer to } \tfrac12 \text{ than } f\}\; d(f, E[Y|f])\bigr]
+    .. math:: E\bigl[1\{E[Y|f] \text{ is on the side of } \tfrac12 \text{ seen from } f\}\; d(f, E[Y|f])\bigr]
 
     For several classes the predicted class is meant: its accuracy is below its confidence. Together with
     `underconfidence` (same options) it gives `variational_error` exactly. A predicted probability of exactly 1/2
     cannot be overconfident: its error counts as underconfidence. In a norm p > 1 the part is that of
     :math:`E|f - E[Y|f]|^p`, divided by the (p - 1)-th power of the whole error.
+
+    Parameters
+    ----------
+    around_half : bool
+        Take the definition of Berta et al. (2026), Appendix C, for several classes too: in the loss, g is replaced by
+
+        .. math:: g^{over} = \min(g, f) \text{ if } f > \tfrac12, \quad \max(g, f) \text{ if } f < \tfrac12, \quad
+                  \tfrac12 \text{ if } f = \tfrac12
+
+        (max and min exchanged for underconfidence), with f the confidence of the predicted class. A confidence of .3
+        where the accuracy is .2 is then underconfident, as it is for one of two classes; predictions of exactly 1/2
+        count for neither side, which is all that changes for binary predictions.
+
+    The other options are those of `variational_error`.
 
     Examples
     --------
@@ -194,7 +209,8 @@ def overconfidence(
     >>> print(f"{overconfidence(y, p):.3f} {underconfidence(y, p):.3f}")
     0.121 -0.000
     """
-    return _side("over", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound, floor))
+    settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor, around_half)
+    return _side("over", data, y_prob, norm, settings)
 
 
 @estimates("over- or underconfidence")
@@ -208,13 +224,14 @@ def underconfidence(
     repeats: int | None = None,
     seed: int = 0,
     top_label: Literal["reduced", "full"] = "reduced",
+    around_half: bool = False,
     bound: Bound | None = None,
     floor: float = 0.0,
     **columns: Unpack[Columns],
 ) -> Estimate:
     r"""The part of the calibration error that comes from predictions too near to 1/2; see `overconfidence`.
 
-    .. math:: E\bigl[1\{E[Y|f] \text{ is not nearer to } \tfrac12 \text{ than } f\}\; d(f, E[Y|f])\bigr]
+    .. math:: E\bigl[1\{E[Y|f] \text{ is not on the side of } \tfrac12 \text{ seen from } f\}\; d(f, E[Y|f])\bigr]
 
     Examples
     --------
@@ -226,7 +243,8 @@ def underconfidence(
     >>> bool(underconfidence(y, p) > 0.08), bool(overconfidence(y, p) < 0.01)
     (True, True)
     """
-    return _side("under", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound, floor))
+    settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor, around_half)
+    return _side("under", data, y_prob, norm, settings)
 
 
 @estimates("refinement")

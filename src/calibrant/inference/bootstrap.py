@@ -8,15 +8,19 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.estimators.proper_scores import right_answers
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
+from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
@@ -24,11 +28,16 @@ from calibrant.table.bintable import BinTable
 #: Test: tests/inference/test_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
 MOST_ROWS = 1 << 20
 
+#: The last step of Newton's method for resampled slopes, and how many there may be.
+#: Derived: the error that such a step leaves is about its square, 1e-8, a millionth of what resamples differ by; ten
+#: doublings of the digits are more than a fit that exists needs.
+SMALL_STEP, MOST_STEPS = 1e-4, 10
+
 Kind = Literal["basic", "bias-corrected"]
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(validation.Simulated):
     r"""Bootstrap interval: estimates of resampled tables, reflected at the estimate.
 
     "basic" is :math:`[2\hat\theta - Q_{1-\alpha/2},\; 2\hat\theta - Q_{\alpha/2}]`; "bias-corrected" is
@@ -58,14 +67,14 @@ class Bootstrap:
     """
 
     serves: ClassVar[str] = "any estimate"
+    least_draws = 2
 
     draws: int = 999
     seed: int = 0
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
+        super().__post_init__()
         if self.kind not in get_args(Kind):
             fail(
                 f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}.",
@@ -195,17 +204,108 @@ def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.rando
 
 def repeated_means(losses: Floats, data: Predictions, labels: NDArray[np.intp], repeats: Floats) -> Floats:
     """Weighted means of the losses if each cluster of rows occurs as often as a row of `repeats` says."""
-    labels = np.repeat(labels, len(losses) // len(labels))
+    weight = _row_weights(data, len(losses))
+    return _repeated_ratios(weight * losses, weight, labels, repeats)
+
+
+def _row_weights(data: Predictions, rows: int) -> Floats:
     given = data.flat_weight if isinstance(data, Forecast) else data.weight
-    weight = np.ones(len(losses)) if given is None else given
-    total, mass = np.bincount(labels, weight * losses), np.bincount(labels, weight)
-    return np.asarray((repeats @ total) / (repeats @ mass))
+    return np.ones(rows) if given is None else given
+
+
+def _repeated_ratios(above: Floats, below: Floats, labels: NDArray[np.intp], repeats: Floats) -> Floats:
+    """Ratios of the sums of two columns, of which each row has one or more entries."""
+    labels = np.repeat(labels, len(above) // len(labels))
+    total, mass = (repeats @ np.bincount(labels, column) for column in (above, below))
+    if not mass.all():
+        number = int(np.flatnonzero(mass == 0)[0]) + 1
+        fail(f"Resample {number} of the rows has none that count, so it has no mean: these are too few for resampling.")
+    return np.asarray(total / mass)
+
+
+def of_repeats(
+    estimator: Callable[[Any], float], found: Estimate, data: Predictions, labels: NDArray[np.intp], repeats: Floats
+) -> Floats:
+    """The estimates if each cluster of rows occurs as often as a row of `repeats` says, centred at that of `data`.
+
+    Ratios of sums over rows, areas and slopes are computed for all resamples at once.
+    """
+    columns = _summed(found, data)
+    if columns is not None:
+        return _repeated_ratios(*columns, labels, repeats)
+    sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
+    center = None if sample is None else of_table(estimator, sample.coarse)
+    if sample is None or center is None:
+        rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
+        return of_resamples(estimator, (copies(data, some) for some in rows))
+    at_once = None if found.target is None else _AT_ONCE.get(found.target.quantity)
+    if at_once is not None:
+        p, outcomes = sample.coarse.predicted_mean, sample.coarse.outcome_weights
+        whole, drawn = (at_once(p, *some) for some in ([x[None] for x in outcomes], sample.repeated_outcomes(repeats)))
+        if whole is not None and drawn is not None and np.isclose(whole[0], center, rtol=1e-6, atol=0):
+            return drawn + float(found) - whole[0]
+    return of_resamples(estimator, sample.repeated(repeats)) + float(found) - center
+
+
+def _summed(found: Estimate, data: Predictions) -> tuple[Floats, Floats] | None:
+    """Two columns whose sums have the ratio that was found; None if it is no such ratio of these rows."""
+    above, quantity = row_losses(found, data), "" if found.target is None else found.target.quantity
+    if above is None and quantity == "accuracy":
+        above = right_answers(data).astype(np.float64)
+    if above is None and quantity == "observed to expected ratio" and isinstance(data, Binary):
+        weight = _row_weights(data, len(data))
+        columns = weight * data.y_true, weight * data.y_prob
+    elif above is None:
+        return None
+    else:
+        weight = _row_weights(data, len(above))
+        columns = weight * above, weight
+    value, total = float(columns[0].sum()), float(columns[1].sum())
+    return columns if total > 0 and np.isclose(value / total, found, rtol=1e-6, atol=1e-12) else None
+
+
+def _areas(p: Floats, one: Floats, zero: Floats) -> Floats | None:
+    """Areas under the ROC curves of tables, one per row; None if one of them has no area."""
+    pairs = one.sum(axis=1) * zero.sum(axis=1)
+    below = np.cumsum(zero, axis=1)
+    below -= zero / 2
+    return np.asarray(np.einsum("dc,dc->d", one, below) / pairs) if pairs.all() else None
+
+
+def _slopes(p: Floats, one: Floats, zero: Floats) -> Floats | None:
+    """Calibration slopes of tables, one per row, by Newton's method from that of their sum; None if one has none.
+
+    Where the largest step is small, what is left is about its square.
+    """
+    inside = (p > 0) & (p < 1)
+    z, one, both = log_odds(p[inside]), one[:, inside], (one + zero)[:, inside]
+    powers = np.stack([z**0, z, z**2], axis=1)
+    events, sums = one @ powers[:, :2], one.sum(axis=0)
+    fit = logistic_fit(powers[:, :2], weight=both.sum(axis=0), positive=sums, start=np.array([0.0, 1.0]))
+    line = np.tile(fit.coefficients, (len(one), 1))
+    chance = expit(powers[:, :2] @ fit.coefficients)
+    for _ in range(MOST_STEPS):
+        expected = both * chance
+        excess = events - expected @ powers[:, :2]
+        a, b, c = ((expected - expected * chance) @ powers).T
+        determinant = a * c - b * b
+        if not (determinant > 1e-9 * a * c).all():
+            return None
+        step = np.stack([c * excess[:, 0] - b * excess[:, 1], a * excess[:, 1] - b * excess[:, 0]], axis=1)
+        step /= determinant[:, None]
+        line += step
+        if np.abs(step).max() < SMALL_STEP:
+            return line[:, 1]
+        chance = expit(line[:, :1] + line[:, 1:] * z)
+    return None
+
+
+#: Estimates of many tables at once, by target.
+_AT_ONCE = {"ranking": _areas, "calibration slope": _slopes}
 
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
     """Both ends of the interval of this kind."""
-    from scipy.special import ndtri
-
     if kind == "basic":
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return 2 * center - float(high), 2 * center - float(low)

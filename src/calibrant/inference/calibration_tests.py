@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+from scipy.special import chdtrc, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -28,8 +29,7 @@ from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.results.target import takes_columns
 from calibrant.table.binning import Cut, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, binned
+from calibrant.table.bintable import BinTable, Data, binned
 from calibrant.table.task import Unlabeled, task_of
 
 
@@ -54,8 +54,6 @@ class Spiegelhalter:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Two-sided."""
-        from scipy.special import ndtr
-
         table = Sample.of(data, needed_by="Spiegelhalter").table
         p = table.predicted_mean
         total = float((1 - 2 * p) @ (table.observed - table.predicted))
@@ -91,8 +89,6 @@ class HosmerLemeshow:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import chdtrc
-
         table, words = binned(data, None, self.bins)
         some = table.filled()
         p = some.predicted_mean
@@ -107,7 +103,7 @@ class HosmerLemeshow:
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov:
+class KolmogorovSmirnov(validation.Simulated):
     r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, with a simulated null distribution.
 
     References
@@ -128,10 +124,6 @@ class KolmogorovSmirnov:
     draws: int = 999
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
-
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the largest gap among those of the simulated samples."""
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
@@ -141,7 +133,7 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True)
-class KernelTest:
+class KernelTest(validation.Simulated):
     r"""Squared kernel calibration error with the Laplace kernel, with a simulated null distribution.
 
     .. math:: \sum_{i, j} r_i r_j\, e^{-|p_i - p_j| / h}, \qquad r = w(y - p)
@@ -167,10 +159,6 @@ class KernelTest:
     bandwidth: float | None = None
     draws: int = 999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the statistic among those of the simulated samples."""
@@ -211,8 +199,6 @@ class Cox:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Likelihood ratio against chi square with two degrees of freedom."""
-        from scipy.special import chdtrc
-
         table = Sample.of(data, needed_by="Cox").table
         p = table.predicted_mean
         inside = (p > 0) & (p < 1)

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast
@@ -16,21 +18,13 @@ from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictio
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.cross_fitting import multiclass_rows, recalibrated
 from calibrant.estimators.variational_norms import Norm, checked
-from calibrant.inference.bootstrap import (
-    Bootstrap,
-    copies,
-    of_resamples,
-    of_table,
-    reflected,
-    repeated_means,
-    row_losses,
-)
+from calibrant.inference.bootstrap import Bootstrap, of_repeats, reflected
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.judged import judged_difference
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
+from calibrant.inference.sample import MOST_CLUSTERS, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error
@@ -82,8 +76,6 @@ class PairedCrossFits:
 
     def difference(self, a: Multiclass, b: Multiclass, *, norm: Norm, level: float) -> Difference:
         """The error of `a` less that of `b`."""
-        from scipy.special import ndtr, ndtri
-
         norm = checked(norm)
         split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0], order=np.arange(len(a))) for data in (a, b))
         rows = [recalibrated(one, None) for one in split]
@@ -274,7 +266,7 @@ def compare_many(
     elif not isinstance(chosen, Bootstrap):
         found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:
-        draws = _paired_draws(estimator, models, values, chosen)
+        draws = _paired_draws(estimator, models, estimates, chosen)
         found = [
             _of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen, target) for name in others
         ]
@@ -370,8 +362,6 @@ def _of_vectors(
 def _of_draws(
     value: float, draws: Floats, level: float, method: Bootstrap, target: Target | None
 ) -> tuple[float, Interval, float]:
-    from scipy.special import ndtr
-
     middle, sd = 2 * value - float(draws.mean()), float(draws.std(ddof=1))
     low, high = reflected(value, draws, level, method.kind)
     p_value = float(2 * ndtr(-abs(middle) / sd)) if sd > 0 else float(middle == 0)
@@ -381,26 +371,21 @@ def _of_draws(
 
 
 def _paired_draws(
-    estimator: Estimator, models: Mapping[str, Predictions], values: Mapping[str, float], method: Bootstrap
+    estimator: Estimator, models: Mapping[str, Predictions], estimates: Mapping[str, Estimate], method: Bootstrap
 ) -> dict[str, Floats]:
     """Estimates of all models on the same resamples of clusters."""
     first = next(iter(models.values()))
-    labels = cluster_labels(first, len(first))
+    labels = _united(cluster_labels(first, len(first)))
     repeats = cluster_repeats(int(labels.max()) + 1, method.draws, generator(method.seed, "paired bootstrap"))
-    draws: dict[str, Floats] = {}
-    for name, data in models.items():
-        losses = row_losses(estimator(data), data) if isinstance(data, Forecast) else None
-        if losses is not None and isinstance(data, Forecast):
-            draws[name] = repeated_means(losses, data, labels, repeats)
-            continue
-        sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
-        center = None if sample is None else of_table(estimator, sample.coarse)
-        if sample is not None and center is not None:
-            draws[name] = of_resamples(estimator, sample.repeated(repeats)) + values[name] - center
-        else:
-            rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
-            draws[name] = of_resamples(estimator, (copies(data, some) for some in rows))
-    return draws
+    return {name: of_repeats(estimator, estimates[name], data, labels, repeats) for name, data in models.items()}
+
+
+def _united(labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The clusters, united at random where they are more than independent rows are divided into."""
+    number = int(labels.max()) + 1
+    if number <= MOST_CLUSTERS:
+        return labels
+    return np.asarray(generator(0, "united clusters").permutation(number)[labels] % MOST_CLUSTERS)
 
 
 def _of_same_rows(models: Mapping[str, Predictions]) -> dict[str, Predictions]:

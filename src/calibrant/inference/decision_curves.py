@@ -18,8 +18,7 @@ from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits, mid_p_interval
 from calibrant.results.estimate import plain_fields
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 
 @dataclass(frozen=True, eq=False)

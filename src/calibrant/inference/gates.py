@@ -21,8 +21,7 @@ from calibrant.inference.intervals import Estimator, interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.validation_intervals import rate_limits
 from calibrant.results.estimate import Estimate, Interval, Significance, printable
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import ALL_ROWS
+from calibrant.table.bintable import ALL_ROWS, BinTable
 from calibrant.table.task import Spread, Unlabeled, task_of
 
 End = Literal["lower", "estimate", "upper"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Quantiles, Samples
@@ -476,8 +477,6 @@ def _results(
 
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
     """With shrunken estimates where there is an interval, which says how sure each is."""
-    from scipy.special import ndtri
-
     known = {k: one for k, result in enumerate(results) if (one := result.estimate.interval) is not None}
     if not known:
         return results

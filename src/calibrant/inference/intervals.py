@@ -18,8 +18,7 @@ from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import SPREAD_ERRORS, Arguments, Target, declared_by, name_of
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 from calibrant.table.task import Unlabeled, task_of
 
 if TYPE_CHECKING:

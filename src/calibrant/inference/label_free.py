@@ -368,7 +368,8 @@ def _relabelled(
     """
     n = int(cells.count.sum())
     old = old.clip(1e-4, 1 - 1e-4)
-    again = rng.multinomial(n, cells.count / n, DRAWS).astype(np.float64)
+    # Poisson counts, since a share depends on their proportions alone: a multinomial draw takes twice the time
+    again = rng.poisson(cells.count, (DRAWS, len(cells.count))).astype(np.float64)
     share = _most_likely_share(np.vstack([drawn, middle]), np.vstack([again, cells.count]), old)
     moved = log_odds(share) - log_odds(old)
     ends = np.quantile(share[:-1], [(1 - level) / 2, (1 + level) / 2])
@@ -379,14 +380,18 @@ def _relabelled(
 
 
 def _most_likely_share(eta: Floats, count: Floats, old: Floats) -> Floats:
-    """The share of events of each sample by maximum likelihood, by bisection of the derivative, which falls."""
+    """The share of events of each sample by maximum likelihood: the zero of the derivative, which falls."""
     excess = np.exp(eta - log_odds(old)[:, None]) - 1  # the likelihood ratio of a score, less 1
-    low, high = np.full(len(eta), 1e-4), np.full(len(eta), 1 - 1e-4)
-    for _ in range(24):  # halvings, to 6e-8
-        share = (low + high) / 2
-        rising = (count * excess / (1 + share[:, None] * excess)).sum(axis=1) > 0
-        low, high = np.where(rising, share, low), np.where(rising, high, share)
-    return np.asarray((low + high) / 2)
+    low, high, share = np.full(len(eta), 1e-4), np.full(len(eta), 1 - 1e-4), old
+    for _ in range(60):  # Newton's method, halving the interval where it would leave it
+        ratio = excess / (1 + share[:, None] * excess)
+        slope, curvature = np.einsum("dc,dc->d", count, ratio), np.einsum("dc,dc,dc->d", count, ratio, ratio)
+        low, high = np.where(slope > 0, share, low), np.where(slope > 0, high, share)
+        step = share + slope / np.maximum(curvature, 1e-300)
+        before, share = share, np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if np.abs(share - before).max() < 1e-8:
+            break
+    return np.asarray(share)
 
 
 def _label_shift_test(reference: Binary, new: Floats, share: float, rng: np.random.Generator) -> Significance:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
@@ -21,11 +22,10 @@ from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
 from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.rows import Rows, effective_n
+from calibrant.numerics.rows import SUMS, Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_fine
-from calibrant.table.task import Unlabeled, task_of
+from calibrant.table.bintable import BinTable, require_fine
+from calibrant.table.task import Unlabeled
 
 Columns = Callable[[Floats], Floats]
 
@@ -110,8 +110,6 @@ class ForecastClusters:
 
     def reach(self, level: float) -> float:
         """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
-        from scipy.special import stdtrit
-
         return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
 
 
@@ -167,10 +165,10 @@ class Sample:
         """Binary predictions, or a fine table of them, with independent rows."""
         if isinstance(data, BinTable):
             require_fine(data, needed_by=needed_by)
+            if isinstance(data.task, Unlabeled):
+                fail(f"{needed_by} does not support positive-unlabeled data.")
         elif not isinstance(data, Binary):
             fail(f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}.")
-        if isinstance(task_of(data), Unlabeled):
-            fail(f"{needed_by} does not support positive-unlabeled data.")
         return cls(data)
 
     @classmethod
@@ -305,9 +303,16 @@ class Sample:
 
     def repeated(self, repeats: Floats) -> Iterator[BinTable]:
         """For each row of `repeats`, the table in which each cluster occurs that number of times."""
-        totals = np.stack([np.asarray(repeats @ column) for column in self._cluster_sums], axis=1)
+        often = np.ascontiguousarray(repeats.T)
+        totals = np.stack([np.asarray(column.T @ often).T for column in self._cluster_sums], axis=1)
         for sums in totals:
             yield replace(self.coarse, sums=sums).filled()
+
+    def repeated_outcomes(self, repeats: Floats) -> tuple[Floats, Floats]:
+        """The weights of both outcomes (1 and 0) in the coarse cells of each of these tables, one per row."""
+        often, sums = np.ascontiguousarray(repeats.T), dict(zip(SUMS, self._cluster_sums, strict=True))
+        one, both = (np.asarray(sums[name].T @ often).T for name in ("observed", "weight"))
+        return one, both - one
 
     def _resampled_outcomes(self, draws: int, rng: np.random.Generator) -> Iterator[BinTable]:
         """Counts of each cell and outcome of unweighted binary rows are multinomial."""
@@ -472,8 +477,6 @@ def carrying(squares: Floats) -> float:
 
 def student_inflation(freedom: float | None, level: float) -> float:
     """Square of Student's quantile over the normal one, of a two-sided interval; 1 if the variance is known."""
-    from scipy.special import ndtri, stdtrit
-
     if freedom is None:
         return 1.0
     probability = (1 + level) / 2
@@ -499,8 +502,10 @@ def coarse_cells(table: BinTable, size: int = MOST_CELLS) -> BinTable:
 def cluster_repeats(clusters: int, draws: int, rng: np.random.Generator) -> Floats:
     """Number of times each cluster occurs in a resample, one resample per row."""
     repeats = np.empty((draws, clusters))
-    for row in repeats:  # clusters are drawn one by one: a fifth of the time of a multinomial draw of their numbers
-        row[:] = np.bincount(rng.integers(0, clusters, clusters), minlength=clusters)
+    for start in range(0, draws, _BATCH):  # clusters are drawn one by one: faster than a multinomial of their numbers
+        rows = repeats[start : start + _BATCH]
+        drawn = rng.integers(0, clusters, rows.shape) + clusters * np.arange(len(rows))[:, None]
+        rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
     return repeats
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma, ndtri, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
@@ -22,8 +23,7 @@ from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
 from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 Numbers = NDArray[np.intp]
 
@@ -81,8 +81,6 @@ class OrderedLosses:
 
     def area(self) -> float:
         """Mean over rows of the risk up to each, with the rows of a run sharing their loss equally."""
-        from scipy.special import digamma
-
         total = np.diff(self.running, prepend=0.0) * self.unit
         sums = np.diff(self.running * self.risk, prepend=0.0) * self.unit
         before, losses = np.cumsum(total) - total, np.cumsum(sums) - sums
@@ -429,8 +427,6 @@ def _rounded(confidence: Floats) -> Floats:
 
 
 def _limits(entries: OrderedLosses, shown: Numbers, level: float, *, exact: bool) -> tuple[Floats, Floats]:
-    from scipy.special import stdtrit
-
     risk = entries.risk[shown]
     variance, carrying = entries.variances(shown)
     if np.isin(entries.loss, (0.0, 1.0)).all():
@@ -475,8 +471,6 @@ def _area_estimate(
 
 def _area_limits(value: float, entries: OrderedLosses, influence: Floats, level: float) -> tuple[float, float, str]:
     """Both ends, and the name of the method."""
-    from scipy.special import ndtri, stdtrit
-
     error, carrying = entries.spread(influence)
     probability = (1 + level) / 2
     student = float(stdtrit(max(carrying - 1, 1e-9), probability)) if carrying >= 2 - 1e-9 else np.inf

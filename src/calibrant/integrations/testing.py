@@ -13,8 +13,7 @@ from calibrant.data.predictions import Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.gates import Decision, End, Gate, weak_limits
 from calibrant.results.estimate import Estimate
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import group_tables
+from calibrant.table.bintable import BinTable, group_tables
 
 __all__ = ["assert_calibrated"]
 

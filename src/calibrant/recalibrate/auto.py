@@ -45,8 +45,7 @@ from calibrant.recalibrate.spline import Spline
 from calibrant.recalibrate.variational_maps import ConditionalLogit
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.results.estimate import Estimate
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import number_of_rows
+from calibrant.table.bintable import BinTable, number_of_rows
 
 Combine = Literal["average", "choose", "stack"]
 _LOSS_NAMES: dict[Loss, str] = {"log_loss": "log loss", "brier": "Brier score"}

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
@@ -178,8 +179,6 @@ def with_fit_error(
     share: float, error: float, excess: float, *, level: float = 0.95, fit_errors: float = FIT_ERRORS
 ) -> Value:
     """The interval of a gain, from its standard error on held-out rows and the spread of the maps' excess loss."""
-    from scipy.special import ndtri
-
     reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, fit_errors * excess))
     return Value(share, share - reach, min(share + reach, 1.0))  # a loss that is never negative falls by all of it
 

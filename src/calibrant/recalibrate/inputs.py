@@ -15,8 +15,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.numerics.special import LOG_FLOOR, clipped_log_odds, expit, floored_log, softmax
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_rows
+from calibrant.table.bintable import BinTable, require_rows
 
 Input = Literal["probabilities", "logits"]
 

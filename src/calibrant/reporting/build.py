@@ -16,8 +16,7 @@ from calibrant.inference.groupings import Grouping, groupings
 from calibrant.reporting.contents import Options
 from calibrant.reporting.model import Report
 from calibrant.results.target import takes_columns
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 from calibrant.table.task import Spread, Unlabeled, task_of
 
 

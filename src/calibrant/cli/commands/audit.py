@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -36,17 +36,18 @@ def audit(
     seed: Seed = 0,
 ) -> None:
     """Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads."""
-    from calibrant.cli.files import load_features
+    from calibrant.cli.files import load
     from calibrant.inference.feature_audit import audit as audited
     from calibrant.reporting.audit_page import save_page, to_json
 
     for path in (output, repair):
         require_writable(path, force=force, inputs=files)
     with stage("Reading"):
-        loaded = load_features(files, columns, features or ["*"], seed=seed)
+        loaded = load(files, columns, features=features or ["*"], sample=seed)
     say(*loaded.notes)
     with stage("Auditing"):
-        found = audited(loaded.data, loaded.features, alpha=alpha, seed=seed, most=most)
+        rows: Any = loaded.data  # with a seed, never a table
+        found = audited(rows, loaded.features, alpha=alpha, seed=seed, most=most)
         text = to_json(found) if as_json else str(found)
     if repair is not None:
         with stage("Fitting"), writing(repair, force=force):
