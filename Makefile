@@ -133,8 +133,9 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 # `make version TAG=v0.1.0` writes the version into the package, the changelog, the citation and the recipe;
 # `make release TAG=v0.1.0` checks that everything names this version, and builds what is published.
 TAG ?=
-readme: $(VENV)/test.stamp ## what the README shows, from the command that it names
+readme: $(VENV)/test.stamp chromium ## what the README shows, and its picture, from the command that it names
 	$(BIN)/python -m tools.readme --write
+	$(BIN)/python -m tools.picture --write
 
 version: $(VENV)/test.stamp ## name the version TAG=v... everywhere, and date its section of the changelog
 	$(BIN)/python -m tools.release '$(TAG)' --write
@@ -167,7 +168,7 @@ lowest: ## the oldest versions of NumPy, SciPy and scikit-learn that are allowed
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet --upgrade pip
 	.venv-peers/bin/pip install --quiet torch==2.13.0
-	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost river
+	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost river mapie calzone-tool pycalib betacal properscoring
 	touch $@
 
 bench: $(VENV)/test.stamp .venv-peers/bench.stamp ## speed and memory against other packages; TOPICS=<one of benchmarks/>

@@ -11,7 +11,7 @@ import sklearn
 from sklearn.calibration import calibration_curve
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, run_peer, write_results
+from benchmarks.measuring import cpu_seconds, run_peer, write_results
 
 LARGE, MIDDLE = 10**7, 10**6
 

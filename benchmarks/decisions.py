@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, write_results
+from benchmarks.measuring import cpu_seconds, write_results
 
 #: Sorts that items may cost.
 BAR = 10

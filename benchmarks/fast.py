@@ -17,10 +17,10 @@ import numpy as np
 from sklearn.calibration import calibration_curve
 
 import calibrant as cal
-from benchmarks.peers import run_peer, write_results
+from benchmarks.measuring import run_peer, write_results
 from calibrant.data.validation import SUM_TOLERANCE
 from calibrant.numerics import acceleration as switch
-from calibrant.numerics.class_sums import checked_class_sums
+from calibrant.numerics.binned_sums import checked_class_sums
 from calibrant.numerics.logistic.multinomial import Penalty, VectorLogLoss, _softmax_derivatives
 from calibrant.table.binning import HybridGrid, LogGrid
 from calibrant.table.from_rows import cut_rows

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, write_results
+from benchmarks.measuring import cpu_seconds, write_results
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 ROWS = 10**6

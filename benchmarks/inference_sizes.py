@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, write_results
+from benchmarks.measuring import cpu_seconds, write_results
 
 Action = Callable[[], object]
 #: Rows and milliseconds; those of 3,000 and 30,000 rows lie between the others, to show that there is no hump.

@@ -16,7 +16,7 @@ from importlib import import_module
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 
 #: A person does not notice less than this, in seconds.
 BUDGET = {"simulate.advise": 2.0, "report": 0.5}

@@ -14,7 +14,7 @@ import scipy
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from benchmarks.peers import ROOT, cpu_seconds, run_peer, write_results
+from benchmarks.measuring import ROOT, cpu_seconds, run_peer, write_results
 from calibrant.recalibrate import StructuredMatrixScaling, StructuredVectorScaling
 from calibrant.recalibrate.logistic import Temperature
 

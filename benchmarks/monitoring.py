@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, run_peer, write_results
+from benchmarks.measuring import cpu_seconds, run_peer, write_results
 
 STREAMS, CHANGE, AFTER, ROWS = 20, 150, 250, 100
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 
 #: Each makes a report named `found`; rows, groups and periods as in everyday use.
 REPORTS = {

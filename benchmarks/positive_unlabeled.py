@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, write_results
+from benchmarks.measuring import cpu_seconds, write_results
 
 POSITIVE, UNLABELED = 10**6, 10**7
 REPEATS = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sklearn
 
-from benchmarks.peers import cpu_seconds, run_peer, write_results
+from benchmarks.measuring import cpu_seconds, run_peer, write_results
 from calibrant.recalibrate import Isotonic, Temperature
 
 LOGITS = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from calibrant import recalibrate as rc
 from calibrant.recalibrate.model_averaging import row_losses
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from benchmarks.recalibrate_quality import data_sets
 from calibrant import recalibrate as rc
 

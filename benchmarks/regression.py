@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, run_peer, write_results
+from benchmarks.measuring import cpu_seconds, run_peer, write_results
 
 MIDDLE, LARGE = 10**5, 10**6
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 
 ROWS, PART = 10**7, 10**6
 
@@ -37,7 +37,7 @@ def write_rows(path: Path) -> None:
 
 def measured(*arguments: str) -> tuple[float, float]:
     """Processor seconds and megabytes of `calibrant` with these arguments, in a process of its own."""
-    command = [sys.executable, "-c", CHILD, sys.executable, "-m", "calibrant.cli", *arguments]
+    command = [sys.executable, "-c", CHILD, sys.executable, "-m", "calibrant", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, memory = map(float, done.stdout.split())
     return seconds, memory

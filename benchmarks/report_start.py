@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from benchmarks.report import measured
 from benchmarks.report_sections import world
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import beta
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from calibrant.table.batch_sums import first_of_cells
 from calibrant.table.binning import HybridGrid
 

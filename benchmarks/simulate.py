@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import cpu_seconds, write_results
+from benchmarks.measuring import cpu_seconds, write_results
 from calibrant import simulate as sim
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import batched, name_of

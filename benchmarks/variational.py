@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import RESULTS, cpu_seconds, peers_python, run_peer, write_results
+from benchmarks.measuring import RESULTS, cpu_seconds, peers_python, run_peer, write_results
 from benchmarks.variational_cases import binary_cases, multiclass_cases
 from calibrant.estimators.variational_norms import contributions
 

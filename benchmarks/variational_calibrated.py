@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from benchmarks.variational_worlds import FIRST_SEED, NORMS, draw, folds, softmax
 from calibrant.estimators.variational_norms import contributions
 from calibrant.numerics.multiclass_map import cross_fitted

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import calibrant as cal
-from benchmarks.peers import ROOT, cpu_seconds, write_results
+from benchmarks.measuring import ROOT, cpu_seconds, write_results
 from benchmarks.variational_cases import data_folder, subset, vectors
 
 #: What is measured: real files of 10 and 100 classes, and predictions like those of images of 1,000 classes.

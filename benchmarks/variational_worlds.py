@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.peers import write_results
+from benchmarks.measuring import write_results
 from calibrant.estimators.variational_norms import contributions
 from calibrant.numerics.multiclass_map import cross_fitted
 

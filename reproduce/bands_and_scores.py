@@ -205,7 +205,7 @@ def ruled_out(scores: str, share: float, samples: int) -> Row:
     """Of fresh samples of `rows_to_rule_out` rows, the share whose interval ends below this share of the base rate."""
     reached, rows = [], []
     for k in range(samples):
-        rng = np.random.default_rng([6, round(100 * share), k, *scores.encode()])
+        rng = np.random.default_rng([66, round(100 * share), k, *scores.encode()])
         p = SCORES[scores](rng, (400, 3000)[k % 2])
         error = share * min(float(p.mean()), 1 - float(p.mean()))
         n = rows_to_rule_out(error, cal.Binary(rng.random(len(p)) < p, p), seed=k) or 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,6 +118,20 @@ def table_3(folder: Path) -> list[str]:
     ]
 
 
+def rounding_range(world: sim.World, estimator: Any, repeats: int) -> tuple[float, float]:
+    """The least and the largest mean estimate where each coefficient is off by half a unit of its second decimal.
+
+    A coefficient of 0 is none: the fit has only the other. The worlds share their name and so their random numbers.
+    """
+    curve = world.curve
+    shifts = [(0.0,) if value == 0 else (-0.005, 0.005) for value in (curve.b0, curve.b1)]
+    found = []
+    for first, second in product(*shifts):
+        moved = replace(world, curve=replace(curve, b0=curve.b0 + first, b1=curve.b1 + second))
+        found.append(sim.bias(estimator, moved, 1000, repeats=repeats).mean)
+    return min(found), max(found)
+
+
 def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
     """Real error on the validation fold against samples of 1000 of the fitted world, as the paper does it."""
     logits, hit = densenet(folder, "val")
@@ -128,12 +145,18 @@ def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
     rows = []
     for name, (_, theirs) in anchors.TABLE_4.items():
         made = sim.bias(ew_bin, sim.PAPER_WORLDS[name], 1000, repeats=repeats)
-        rows.append(f"| {name} | {theirs:.2f} | {100 * made.mean:.2f} ± {100 * made.bias_se:.2f} |")
+        low, high = rounding_range(sim.PAPER_WORLDS[name], ew_bin, repeats)
+        means = f"{100 * made.mean:.2f} ± {100 * made.bias_se:.2f} | {100 * low:.2f} to {100 * high:.2f}"
+        rows.append(f"| {name} | {theirs:.2f} | {means} |")
     lines = [
-        "Samples of 1,000 of the ten printed fits (Tables 2 and 3, whose coefficients have two decimals):",
+        "Samples of 1,000 rows of the ten printed fits (Tables 2 and 3); the paper averages 1,000 samples and does not "
+        "state their size. Coefficients of the curves are printed with two decimals; the last column is what all "
+        "coefficients that are printed so have. It holds four of the ten printed numbers. No other size does better: "
+        "with 300 samples each, 500 to 25,000 rows give 10.0 to 8.2 for resnet110_c10 (8.42 is that of 5,000), 9.0 to "
+        "6.8 for resnet110_SD_c10 (of 600) and 17.7 to 16.3 for resnet110_SD_c100 (15.78 is that of none).",
         "",
-        "| network | printed: simulated, percent | ours |",
-        "|---|---|---|",
+        "| network | printed: simulated, percent | ours | with coefficients within their rounding |",
+        "|---|---|---|---|",
         *rows,
         "",
         "| densenet40_c10 | printed | ours |",

@@ -142,7 +142,8 @@ def run(name: str, out: Path, *, quick: bool, work: Path = WORK) -> dict[str, An
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     try:
-        subprocess.run(PAPERS[name].command(folder, out, quick=quick), check=True, cwd=ROOT, env=environment)
+        command = PAPERS[name].command(folder, out, quick=quick)
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=2)  # only the last table is printed
     finally:
         state["clock"] += time.perf_counter() - clock
         state["processor"] += cpu_of_children() - processor

@@ -196,14 +196,32 @@ def page(rows: list[Row]) -> list[str]:
             lines.append(f"| {name} | {' | '.join(f'{s:.1f}' for s in np.nanmean(share[:, m], axis=0))} | {cpu:.3f} |")
         if "warm_started_catboost" in names:
             lead = share[:, names.index("default")] - share[:, names.index("warm_started_catboost")]
-            error = np.nanstd(lead, axis=0) / np.sqrt(np.isfinite(lead).sum(axis=0))
-            words = (f"{a:+.1f} ± {b:.1f}" for a, b in zip(np.nanmean(lead, axis=0), error, strict=True))
-            lines += ["", f"Default less warm-started CatBoost, in points: {', '.join(words)}.", ""]
-            order = np.argsort(lead[:, 0])[:5]
             kept = [one for one, used in zip(cases, large, strict=True) if used]
+            by_set = np.unique([one[0] for one in kept], return_inverse=True)[1]
+            words = (_with_errors(column, by_set) for column in lead.T)
+            lines += ["", "Default less warm-started CatBoost, in points (± its standard error if cases were "]
+            lines[-1] += f"independent; with data sets as units): {'; '.join(words)}."
+            lines += ["", _by_model(lead[:, 0], [one[1] for one in kept]), ""]
+            order = np.argsort(lead[:, 0])[:5]
             worst = (f"{kept[k][0]} {kept[k][1]} {lead[k, 0]:+.0f}" for k in order)
             lines += [f"Worst cases in L1: {', '.join(worst)}.", ""]
     return lines
+
+
+def _with_errors(lead: np.ndarray, by_set: np.ndarray) -> str:
+    """A mean and its two standard errors."""
+    some = np.isfinite(lead)
+    mean, away = lead[some].mean(), lead[some] - lead[some].mean()
+    single, sets = (np.sqrt((part**2).sum()) / some.sum() for part in (away, np.bincount(by_set[some], away)))
+    return f"{mean:+.1f} (± {single:.1f}; {sets:.1f})"
+
+
+def _by_model(lead: np.ndarray, models: list[str]) -> str:
+    """The lead in L1 by kind of model, worst first."""
+    found = {name: lead[[one == name for one in models]] for name in set(models)}
+    order = sorted(found, key=lambda name: found[name].mean())
+    words = (f"{m} {found[m].mean():+.1f} ± {found[m].std() / np.sqrt(len(found[m])):.1f}" for m in order)
+    return f"The same in L1 by kind of model: {', '.join(words)}."
 
 
 def main() -> None:

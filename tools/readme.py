@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from calibrant.cli.demo import payments
@@ -20,8 +21,9 @@ README = Path(__file__).parents[1] / "README.md"
 SHOWN = re.compile(r"^\$ (calibrant report (?:.*\\\n)*.*)\n(.*)$", flags=re.M)
 
 
-def printed(command: str) -> str:
-    """What the command prints, run beside the file that it names."""
+@cache
+def run(command: str) -> tuple[str, str]:
+    """What the command prints, and the page that it writes, run beside the file of the demo that it names."""
     import pyarrow
     from pyarrow import parquet
 
@@ -33,7 +35,7 @@ def printed(command: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, encoding="utf8", check=True
         )
-    return done.stdout.strip()
+        return done.stdout.strip(), (Path(folder) / words[words.index("-o") + 1]).read_text(encoding="utf8")
 
 
 def renewed(text: str) -> str:
@@ -42,7 +44,7 @@ def renewed(text: str) -> str:
     if found is None:
         message = "README.md has no line that begins with '$ calibrant report'."
         raise ValueError(message)
-    return text[: found.start(2)] + printed(found[1]) + text[found.end(2) :]
+    return text[: found.start(2)] + run(found[1])[0] + text[found.end(2) :]
 
 
 def main() -> int:

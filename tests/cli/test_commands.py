@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 def run(*arguments, folder, stdin=None):
-    command = [sys.executable, "-m", "calibrant.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "calibrant", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, cwd=folder, input=stdin, timeout=300, check=False)
 
 

@@ -173,6 +173,31 @@ def test_top_labels_below_one_half_are_still_overconfident():
     assert truth - 4 * error < cal.overconfidence(data) < truth + 3 * error
 
 
+def test_the_papers_split_around_half_is_its_clipped_loss():
+    rng = np.random.default_rng(12)
+    f = rng.dirichlet(0.7 * np.ones(6), 3000)
+    f[:40] = [0.5, 0.3, 0.2, 0.0, 0.0, 0.0]  # a confidence of exactly 1/2 is neither over nor under
+    labels = draw_classes(rng, 0.8 * tempered(0.6)(f) + 0.2 * tempered(1.8)(f))
+    top, confidence = f.argmax(axis=1), f.max(axis=1)
+    g = np.where(confidence < 0.5, 0.9 * confidence, 0.1 + 0.85 * confidence)  # both sides on both sides of 1/2
+    y = (labels == top).astype(float)
+
+    def loss(g):  # the proper loss of the L1 distance, centred at f
+        return -np.abs(g - confidence) - np.sign(confidence - g) * (g - y)
+
+    up, down = np.maximum(g, confidence), np.minimum(g, confidence)
+    over = np.where(confidence > 0.5, down, np.where(confidence < 0.5, up, 0.5))
+    under = np.where(confidence > 0.5, up, np.where(confidence < 0.5, down, 0.5))
+    curve = Fixed_of_worlds(lambda p: np.where(p < 0.5, 0.9 * p, 0.1 + 0.85 * p))
+    for side, clipped in ((cal.overconfidence, over), (cal.underconfidence, under)):
+        expected = np.mean(loss(confidence) - loss(clipped))
+        found = side(cal.Multiclass(labels, f), around_half=True, recalibrator=curve)
+        assert found == pytest.approx(expected, abs=1e-12)
+        assert abs(found) > 0.002
+        assert abs(found - side(cal.Multiclass(labels, f), recalibrator=curve)) > 0.003  # ours is another number
+        assert side(cal.Binary(y, confidence), around_half=True, recalibrator=curve) == pytest.approx(found, abs=1e-12)
+
+
 def test_given_the_vector_the_confidence_error_is_larger():
     rng = np.random.default_rng(8)
     f = np.repeat(rng.dirichlet(np.ones(3), 3000), 2, axis=0)

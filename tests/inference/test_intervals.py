@@ -11,7 +11,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import inference
-from calibrant.inference.intervals import BY_METHOD, Method
+from calibrant.inference.intervals import BY_METHOD, Method, default_method
 from calibrant.numerics import sorting
 from calibrant.results import Target
 from tests.inference.worlds import BENT
@@ -231,7 +231,7 @@ def test_defaults_follow_the_target():
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(300) // 3)
     assert "Inversion" in cal.interval(cal.ece, grouped).interval.method
     assert "EventLosses" in cal.interval(cal.brier, grouped).interval.method
-    assert "Clustered" in cal.interval(cal.refinement, grouped).interval.method
+    assert "Clustered" in repr(default_method(cal.refinement, cal.refinement(grouped).target, grouped))
     positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
     assert "PUInversion" in cal.interval(cal.ece, positives).interval.method
 

@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
+from calibrant.inference.multiscale import _drawn_rows, with_drawn
+from calibrant.inference.sample import Sample
 from tests.inference.worlds import BENT
 
 
@@ -103,3 +105,19 @@ def test_clusters_that_share_all_of_their_luck_and_have_no_event_are_no_evidence
         p = 1 / (1 + np.exp(4 - rng.normal(size=20)))[group]
         rejected += cal.calibration_test(cal.Binary(rng.random(20)[group] < p, p, group=group)).p_value <= 0.05
     assert rejected <= 3
+
+
+def test_few_rows_of_unequal_weights_are_simulated_one_by_one():
+    """A cell has no event with the chance that none of its rows has one, not that of as many rows as it is worth."""
+    rng = np.random.default_rng(0)
+    p, weight = np.sort(rng.beta(1, 9, 1200)), rng.choice([1.0, 30.0], 1200, p=[0.9, 0.1])
+    sample = Sample.of(cal.Binary(rng.random(1200) < p, p, weight=weight), needed_by="a test")
+    cells = sample.pooled(256, facing=True)
+    none = np.exp(np.bincount(cells.number, np.log1p(-p)))
+    one_by_one, alike = (
+        np.mean(means <= means.min(axis=1, keepdims=True) + 1e-12, axis=1)
+        for drawn in (_drawn_rows(sample, cells, 9999, rng), with_drawn(cells, 9999, rng))
+        for means in [np.concatenate(list(drawn), axis=1)[:, 1:]]
+    )
+    np.testing.assert_allclose(one_by_one, none, atol=4.5 * np.sqrt(0.25 / 9999))
+    assert np.abs(alike - none).max() > 0.03

@@ -239,4 +239,4 @@ def test_classes_need_their_columns_and_maps_their_fit():
 
 def test_what_would_be_too_long_is_refused():
     with pytest.raises(ValueError, match="too many parts for SQL"):
-        maps.Histogram(bins=cal.EqualWidth(300_000)).fit(P, Y).to_sql("p")
+        maps.Histogram(bins=cal.EqualWidth(110_000)).fit(P, Y).to_sql("p")

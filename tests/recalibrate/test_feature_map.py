@@ -1,7 +1,6 @@
 """The map with features: what it learns, when it stays the plain map, and that files, SQL and ONNX say the same."""
 
 import json
-import shutil
 import sqlite3
 
 import numpy as np
@@ -154,30 +153,6 @@ def test_texts_are_quoted_as_each_dialect_needs(fitted):
     assert "'it''s'" in made.to_sql("p")
     assert r"'it\'s'" in made.to_sql("p", dialect="spark")
     assert r"'c\\d'" in made.to_sql("p", dialect="spark")
-
-
-@pytest.fixture
-def spark():
-    if shutil.which("java") is None:
-        pytest.skip("JAVA IS NOT INSTALLED: the Spark engine was not tested (it needs a Java 17 runtime)")
-    sql = pytest.importorskip("pyspark.sql")
-    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
-@pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of Spark's own sockets
-def test_spark_gives_the_same(fitted, spark):
-    made, p, X = fitted
-    some = new_rows(X, 60)
-    names = ("age", "place", "member", "noise")
-    columns = zip(range(60), p[:60].tolist(), *(some[name].tolist() for name in names), strict=False)
-    rows = [[None if value != value else value for value in row] for row in columns]
-    kinds = "i int, p double, age double, place string, member boolean, noise double"
-    frame = spark.createDataFrame(rows, kinds).selectExpr("i", f"{made.to_sql('p', dialect='spark')} AS q").orderBy("i")
-    assert np.abs(np.array([row.q for row in frame.collect()]) - made.predict_proba(p[:60], some)[:, 1]).max() < 1e-9
 
 
 def test_onnx_gives_the_same(fitted):

@@ -28,7 +28,7 @@ def test_over_confident_answers_are_called_so_and_nothing_beside_it_disagrees():
     assert ratio.interval.level == pytest.approx(0.9875)
     assert "200 gold labels of 1,500 answers" in found.verdict.how_sure
     assert "simple random sample" in found.verdict.what_it_means
-    assert "cal.Auto().fit(data.labelled())" in found.verdict.what_to_do
+    assert "cal.recalibrate.Auto().fit(data.labelled())" in found.verdict.what_to_do
 
 
 def test_calibrated_answers_are_accused_in_at_most_one_of_ten_samples():

@@ -1,6 +1,7 @@
 """One table of every printed number: each line has a verdict, and RESULTS.md begins with it."""
 
 import pytest
+from reproduce.variational_report import PUBLISHED_TABLE_1
 
 from reproduce import final_table, published
 
@@ -10,7 +11,7 @@ def test_every_line_has_a_verdict_and_the_page_begins_with_the_table(shared_data
     assert 100 <= len(rows) <= 150
     for row in rows:
         assert row.count("|") == 7
-        assert row.split("|")[6].split()[0].rstrip(":") in ("reproduced", "explained", "impossible"), row
+        assert row.split("|")[6].split()[0].rstrip(":;") in ("reproduced", "explained", "conjecture", "impossible"), row
     page = (final_table.RESULTS.parent / "RESULTS.md").read_text(encoding="utf8")
     assert page.index("| paper | number | printed | ours | distance | verdict |") < 1000
     assert len(page) < 40_000
@@ -29,4 +30,11 @@ def test_the_authors_cases_give_their_table_2_to_all_digits(shared_data):
     printed = {"over, .4x": (0.1281, -0.0007), "under, 4x": (-0.0003, 0.1256), "both": (0.0620, 0.0629)}
     for world, parts in printed.items():
         assert [round(mean, 4) for mean, _ in found[world][:2]] == pytest.approx(parts, abs=1e-9)
-    assert published.table_1()["WS CatBoost"] == pytest.approx((72.9, 59.4, 61.9, 60.5), abs=0.6)
+
+
+def test_the_authors_cases_give_their_table_1_to_all_digits(shared_data):
+    found = published.table_1()
+    if not found:
+        pytest.skip("the authors' files are not here")
+    for name, printed in PUBLISHED_TABLE_1.items():
+        assert tuple(round(share, 1) for share in found[name]) == printed, name

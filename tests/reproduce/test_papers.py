@@ -33,7 +33,7 @@ class Scripted:
     def __init__(self):
         self.calls = []
 
-    def __call__(self, command, *, check, cwd, env):
+    def __call__(self, command, *, check, cwd, env, stdout):
         self.calls.append((command, env))
         if len(self.calls) == 1:
             raise subprocess.CalledProcessError(1, command)

@@ -11,6 +11,7 @@ from distributed import LocalCluster
 import calibrant as cal
 from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table, bin_tables
 from tests.recalibrate.sql_maps import ONE_EVENT, fitted, one_event
+from tests.recalibrate.test_feature_map import new_rows, world
 from tests.scale.designs import Design
 from tests.scale.logs import assert_same_table, make_log
 
@@ -92,6 +93,18 @@ def test_spark_sql_applies_an_average(spark):
     found = rows.selectExpr(average.to_sql("p", dialect="spark")).collect()
     np.testing.assert_allclose([row[0] for row in found[:-2]], average.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
     assert [row[0] for row in found[-2:]] == [None, None]
+
+
+@pytest.mark.spark
+def test_spark_sql_applies_a_map_with_features(spark):
+    p, y, X = world(8000)
+    made, some = cal.recalibrate.FeatureMap().fit(p, y, features=X), new_rows(X, 60)
+    columns = zip(range(60), p[:60].tolist(), *(some[name].tolist() for name in X), strict=False)
+    rows = [[None if value != value else value for value in row] for row in columns]
+    kinds = "i int, p double, age double, place string, member boolean, noise double"
+    frame = spark.createDataFrame(rows, kinds).selectExpr("i", f"{made.to_sql('p', dialect='spark')} AS q").orderBy("i")
+    found = np.array([row.q for row in frame.collect()])
+    np.testing.assert_allclose(found, made.predict_proba(p[:60], some)[:, 1], rtol=0, atol=1e-9)
 
 
 @pytest.mark.spark

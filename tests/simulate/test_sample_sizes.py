@@ -121,6 +121,7 @@ def test_an_error_is_ruled_out_as_often_as_asked():
 
 RULED_OUT = {
     "beta": lambda rng, n: rng.beta(0.6, 1.4, n),
+    "one mode": lambda rng, n: rng.beta(2.0, 2.0, n),
     "levels": lambda rng, n: rng.choice([0.1, 0.3, 0.5, 0.8, 0.95], n),
 }
 
@@ -132,11 +133,17 @@ def test_rows_that_rule_out_an_error_do_so_as_often_as_promised(law):
     reached, upper = [], Inversion(side="upper")
     for k in range(20):
         p = RULED_OUT[law](rng, (300, 3000)[k % 2])
-        n = rows_to_rule_out(0.12, cal.Binary(rng.random(len(p)) < p, p), seed=k)
+        n = rows_to_rule_out(0.15, cal.Binary(rng.random(len(p)) < p, p), seed=k)
         for _ in range(20):
             q = RULED_OUT[law](rng, n)
-            reached.append(upper.interval(cal.Binary(rng.random(n) < q, q), level=0.975).high < 0.12)
+            reached.append(upper.interval(cal.Binary(rng.random(n) < q, q), level=0.975).high < 0.15)
     assert np.mean(reached) == pytest.approx(0.8, abs=3 * np.sqrt(0.16 / 400 + 0.01 / 20))
+
+
+@pytest.mark.parametrize("law", ["beta", "levels"])
+def test_rows_that_rule_out_an_error_are_many_if_small(law):
+    rng = np.random.default_rng(4)
+    p = RULED_OUT[law](rng, 3000)
     few, many = (rows_to_rule_out(error, cal.Binary(rng.random(len(p)) < p, p)) for error in (0.04, 0.004))
     # of an error a tenth as large, about 100 times the rows, and more where larger samples are looked at more closely
     assert 70 < many / few < (500 if law == "beta" else 200)

@@ -113,11 +113,17 @@ class Loaded:
     cluster: Any = None
     #: The share of the rows that was left out for missing values.
     left_out: float = 0.0
+    #: Other columns of the same rows, where some were asked for.
+    features: dict[str, NDArray[Any]] | None = None
 
 
-def load(paths: Sequence[str], columns: Columns) -> Loaded:
-    """Read the predictions in `paths`; columns not named are guessed, and every guess is noted."""
-    return _read(paths, columns, _loaded)
+def load(paths: Sequence[str], columns: Columns, *, features: Sequence[str] = (), sample: int | None = None) -> Loaded:
+    """Read the predictions in `paths`; columns not named are guessed, and every guess is noted.
+
+    `features` are names and patterns of columns that are read with them. With a seed in `sample`, of very many rows a
+    random sample is read instead of a table.
+    """
+    return _read(paths, columns, partial(_loaded, wanted=features, sample=sample))
 
 
 def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Predictions], tuple[str, ...]]:
@@ -196,19 +202,25 @@ class NoRows(Exception):
     """No row is left; the message says what of the options left none."""
 
 
-def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
+def _loaded(
+    table: FileTable, columns: Columns, notes: list[str], *, wanted: Sequence[str] = (), sample: int | None = None
+) -> Loaded:
+    names = _feature_names(table, columns, wanted, notes) if wanted else []
     selection = _chosen(table, columns, notes)
-    rows = _count(table.relation)
-    if columns.task == "binary" and rows > TABLE_ROWS and not (columns.answers or columns.cluster or columns.model):
+    rows = _count(table.relation if sample is None else selection.relation)
+    if sample is not None:
+        selection = _sampled(selection, rows, sample, notes)
+    elif columns.task == "binary" and rows > TABLE_ROWS and not (columns.answers or columns.cluster or columns.model):
         notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
         return _tables(selection, columns, notes)
-    found = _arrays(selection, columns)
+    found = _arrays(selection, columns, names)
     known = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
     named_groups = {by: known[by] for by in dict.fromkeys(columns.by)}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
     model, cluster = (None if name is None else known[name] for name in (columns.model, columns.cluster))
     data = task_from(found, columns, cluster, named_groups)
-    return Loaded(data, by, tuple(notes), model, cluster, selection.left_out)
+    features = {name: found[f"{_FEATURE}{name}"] for name in names} if wanted else None
+    return Loaded(data, by, tuple(notes), model, cluster, selection.left_out, features)
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
@@ -279,34 +291,14 @@ _FEATURE = "_calibrant_feature_"
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 
 
-@dataclass(frozen=True, eq=False)
-class WithFeatures:
-    """Predictions, and other columns of the same rows."""
-
-    data: Predictions
-    features: dict[str, NDArray[Any]]
-    notes: tuple[str, ...]
-
-
-def load_features(paths: Sequence[str], columns: Columns, wanted: Sequence[str], *, seed: int = 0) -> WithFeatures:
-    """Read predictions with the columns that names and patterns name; of very many rows a random sample."""
-    return _read(paths, columns, partial(_with_features, wanted=wanted, seed=seed))
-
-
-def _with_features(
-    table: FileTable, columns: Columns, notes: list[str], *, wanted: Sequence[str], seed: int
-) -> WithFeatures:
-    names = _feature_names(table, columns, wanted, notes)
-    selection = _chosen(table, columns, notes)
-    if (rows := _count(selection.relation)) > AUDIT_ROWS:
-        notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
-        sample = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({seed})"
-        frame = nw.from_native(selection.relation.query("every", sample))
-        selection = replace(selection, columns=replace(selection.columns, frame=frame))
-    found = _arrays(selection, columns, names)
-    cluster = None if columns.cluster is None else groups("--cluster", found[selection.groups[columns.cluster]])
-    features = {name: found[f"{_FEATURE}{name}"] for name in names}
-    return WithFeatures(task_from(found, columns, cluster), features, tuple(notes))
+def _sampled(selection: Selection, rows: int, seed: int, notes: list[str]) -> Selection:
+    """A random sample of very many rows."""
+    if rows <= AUDIT_ROWS:
+        return selection
+    notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
+    sample = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({seed})"
+    frame = nw.from_native(selection.relation.query("every", sample))
+    return replace(selection, columns=replace(selection.columns, frame=frame))
 
 
 def _feature_names(table: FileTable, columns: Columns, wanted: Sequence[str], notes: list[str]) -> list[str]:

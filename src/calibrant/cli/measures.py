@@ -25,7 +25,7 @@ from calibrant.inference.gates import Check, Decision, Gate, headline_error, hea
 from calibrant.inference.intervals import interval
 from calibrant.inference.judged import judged_estimate
 from calibrant.results.estimate import Estimate, printable
-from calibrant.table.of_data import ALL_ROWS, group_tables
+from calibrant.table.bintable import ALL_ROWS, group_tables
 from calibrant.table.task import Unlabeled, task_of
 
 

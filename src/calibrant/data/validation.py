@@ -7,14 +7,14 @@ break it and the first of them. Nothing is repaired in silence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import UnreadableArrayError, read, row_index, typed
 from calibrant.numerics.arrays import CHUNK, Codes, Floats, row_blocks
-from calibrant.numerics.class_sums import checked_top_class
+from calibrant.numerics.binned_sums import checked_top_class
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 #: Derived: ten times the spacing of single precision at 1, 1.2e-7.
@@ -28,7 +28,7 @@ _BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
 
 
 class InvalidPredictions(ValueError):
-    """The input cannot be a set of predictions; the message says why and where.
+    """Invalid input; the message names the argument, the rule, the number of offending rows and the first of them.
 
     Examples
     --------
@@ -232,6 +232,18 @@ def seed(value: int) -> int:
     return whole("seed", value, minimum=0)
 
 
+class Simulated:
+    """Options of what is simulated: checks `seed`, and that there are at least `least_draws` draws."""
+
+    draws: int
+    seed: int
+    least_draws: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        seed(self.seed)
+        whole("draws", self.draws, minimum=self.least_draws)
+
+
 def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:
     """Raise unless every row is `ok`; the message counts the others and shows the first."""
     if ok.all():
@@ -351,7 +363,7 @@ def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:
     """Outcomes with one column per class: a single 1 per row, or probabilities."""
     sums = matrix.sum(axis=1, dtype=np.float64)
     valid = _within(matrix, 0.0) & (np.abs(sums - 1) <= SUM_TOLERANCE)
-    remedy = " Rows of which several classes are true are one Binary task per class."
+    remedy = " If more than one class can be true for a row, use one Binary task per class."
     rule = "with one column per class must have a single 1 per row, or probabilities that sum to 1"
     require(name, matrix, valid, rule, remedy=remedy)
     return matrix.astype(np.float64)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import SUM_TOLERANCE
 from calibrant.numerics.arrays import Codes
-from calibrant.numerics.binned_sums import unit_bins
-from calibrant.numerics.class_sums import checked_class_sums
+from calibrant.numerics.binned_sums import checked_class_sums, unit_bins
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, batched, estimates
 from calibrant.table.binning import EqualWidth

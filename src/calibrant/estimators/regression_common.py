@@ -16,8 +16,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualWidth, as_binning
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_kind
+from calibrant.table.bintable import BinTable, require_kind
 
 ForecastData = Forecast | BinTable | Column
 """What a regression metric takes first: predictions, a table where sums suffice, or y_true (then mean and std)."""

@@ -26,8 +26,7 @@ from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
 from calibrant.results.target import takes_columns
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import fine
+from calibrant.table.bintable import BinTable, fine
 
 Diagram = Literal["spread", "pit", "interval", "ence"]
 

@@ -158,6 +158,7 @@ class Settings:
     top_label: TopLabel = False
     bound: Bound | None = None
     floor: float = 0.0
+    around_half: bool = False
 
     def __post_init__(self) -> None:
         validation.seed(self.seed)
@@ -235,7 +236,7 @@ class Variational:
     def part(self, norm: Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""
         if self.runs[0].columns > 1:
-            message = "Over- and underconfidence of several classes are those of the top label."
+            message = "Over- and underconfidence of multiclass data are those of the top label."
             raise ValueError(message)
         return self._estimate(norm, part, f"{part.capitalize()}confidence")
 
@@ -278,8 +279,10 @@ class Variational:
         if part == "all":
             return values
         f, g = rows.predicted[:, 0], rows.fitted[:, 0]
-        over = g < f if rows.confidence else np.where(f > 0.5, g < f, (f < 0.5) & (g > f))
-        return np.where(over == (part == "over"), values, 0.0)
+        around_half = self.settings.around_half
+        over = g < f if rows.confidence and not around_half else np.where(f > 0.5, g < f, (f < 0.5) & (g > f))
+        counted = (over == (part == "over")) & ~(around_half & (f == 0.5))
+        return np.where(counted, values, 0.0)
 
     def _mean(self, values_of: Callable[[CrossFitted], Floats]) -> tuple[float, float]:
         """Mean over the entries and its plain standard error, averaged over the repeats."""

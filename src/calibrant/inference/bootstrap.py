@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.proper_scores import right_answers
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import logistic_fit
@@ -36,7 +36,7 @@ Kind = Literal["basic", "bias-corrected"]
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(validation.Simulated):
     r"""Bootstrap interval: estimates of resampled tables, reflected at the estimate.
 
     "basic" is :math:`[2\hat\theta - Q_{1-\alpha/2},\; 2\hat\theta - Q_{\alpha/2}]`; "bias-corrected" is
@@ -47,7 +47,7 @@ class Bootstrap:
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
     nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
-    forecasts and of several classes. Scores that are a mean over rows are resampled from the rows' losses, which are
+    forecasts and of multiclass data. Scores that are a mean over rows are resampled from the rows' losses, which are
     computed once; independent rows are divided into clusters for that as well.
 
     Parameters
@@ -66,14 +66,14 @@ class Bootstrap:
     """
 
     serves: ClassVar[str] = "any estimate"
+    least_draws = 2
 
     draws: int = 999
     seed: int = 0
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
+        super().__post_init__()
         if self.kind not in get_args(Kind):
             fail(
                 f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}.",
@@ -248,6 +248,8 @@ def of_repeats(
 
 def _summed(found: Estimate, data: Predictions) -> tuple[Floats, Floats] | None:
     """Two columns whose sums have the ratio that was found; None if it is no such ratio of these rows."""
+    from calibrant.estimators.proper_scores import right_answers
+
     above, quantity = row_losses(found, data), "" if found.target is None else found.target.quantity
     if above is None and quantity == "accuracy":
         above = right_answers(data).astype(np.float64)
@@ -305,8 +307,6 @@ _AT_ONCE = {"ranking": _areas, "calibration slope": _slopes}
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
     """Both ends of the interval of this kind."""
-    from scipy.special import ndtri
-
     if kind == "basic":
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return 2 * center - float(high), 2 * center - float(low)

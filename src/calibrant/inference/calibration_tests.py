@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+from scipy.special import chdtrc, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -28,8 +29,7 @@ from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.results.target import takes_columns
 from calibrant.table.binning import Cut, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data, binned
+from calibrant.table.bintable import BinTable, Data, binned
 from calibrant.table.task import Unlabeled, task_of
 
 
@@ -54,8 +54,6 @@ class Spiegelhalter:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Two-sided."""
-        from scipy.special import ndtr
-
         table = Sample.of(data, needed_by="Spiegelhalter").table
         p = table.predicted_mean
         total = float((1 - 2 * p) @ (table.observed - table.predicted))
@@ -91,8 +89,6 @@ class HosmerLemeshow:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import chdtrc
-
         table, words = binned(data, None, self.bins)
         some = table.filled()
         p = some.predicted_mean
@@ -107,7 +103,7 @@ class HosmerLemeshow:
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov:
+class KolmogorovSmirnov(validation.Simulated):
     r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, with a simulated null distribution.
 
     References
@@ -128,10 +124,6 @@ class KolmogorovSmirnov:
     draws: int = 999
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
-
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the largest gap among those of the simulated samples."""
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
@@ -141,7 +133,7 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True)
-class KernelTest:
+class KernelTest(validation.Simulated):
     r"""Squared kernel calibration error with the Laplace kernel, with a simulated null distribution.
 
     .. math:: \sum_{i, j} r_i r_j\, e^{-|p_i - p_j| / h}, \qquad r = w(y - p)
@@ -167,10 +159,6 @@ class KernelTest:
     bandwidth: float | None = None
     draws: int = 999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the statistic among those of the simulated samples."""
@@ -211,8 +199,6 @@ class Cox:
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Likelihood ratio against chi square with two degrees of freedom."""
-        from scipy.special import chdtrc
-
         table = Sample.of(data, needed_by="Cox").table
         p = table.predicted_mean
         inside = (p > 0) & (p < 1)
@@ -249,7 +235,7 @@ TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
 #: What each method tests.
 _METHODS: dict[str, Any] = {
     "outcomes": OfOutcomes,
-    "several classes": OfClasses,
+    "multiclass data": OfClasses,
     "distributions": OfForecasts,
     "positive-unlabeled data": PUScore,
 }
@@ -270,17 +256,16 @@ def calibration_test(
     Parameters
     ----------
     data : Binary, Multiclass, Judged, Gaussian, Quantiles, Samples, PositiveUnlabeled, BinTable, or y_true
-        Rows must be independent, or binary or forecasts with a `group` that says which depend on each other; the
-        outputs of one row of a forecast may depend on each other. For several classes
-        the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
-        Judged data have one test, of level, slope and shape. With plain arrays, `y_prob` comes next.
+        Rows must be independent. For binary data and forecasts a `group` names the rows that depend on each other; the
+        outputs of one row of a forecast may also be dependent. For multiclass data this tests the whole vector;
+        ``data.top_label()`` tests the confidence alone, and `by_class` each class. Judged data have one test, of
+        level, slope and shape. With plain arrays, `y_prob` comes next.
     method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
-        For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
-        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
-        group `MultiScale` (default) or `ClusteredScore`. For several classes: `VectorTest`
-        (default), `LearnedTest`. For distributions: `ForecastTest`
-        (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`. For positive-unlabeled data:
-        `calibrant.pu.PUScore`.
+        - binary outcomes: `MultiScale` (default), `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`,
+          `Cox`; with a group, `MultiScale` (default) or `ClusteredScore`;
+        - multiclass data: `VectorTest` (default), `LearnedTest`;
+        - forecasts: `ForecastTest` (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`;
+        - positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples
     --------
@@ -306,7 +291,7 @@ def calibration_test(
         names = ", ".join(map(repr, _NAMED))
         fail(f"method must be {names}, or MultiScale(), Spiegelhalter(), ..., got {method!r}.", TypeError)
     wanted = next(kind for kind, methods in _METHODS.items() if isinstance(chosen, methods))
-    if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
+    if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "multiclass data"):
         fail(f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}.", TypeError)
     _require_independent(data, chosen)
     given: Any = data
@@ -336,10 +321,10 @@ def _kind(data: Predictions | BinTable) -> str:
     if isinstance(task_of(data), Unlabeled):
         return "positive-unlabeled data"
     if isinstance(data, Multiclass):
-        return "several classes"
+        return "multiclass data"
     return "distributions" if isinstance(data, Forecast) else "outcomes"
 
 
 def _default(data: Predictions | BinTable) -> TestMethod:
-    classes = {"several classes": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
+    classes = {"multiclass data": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
     return classes.get(_kind(data), MultiScale)()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrik, betainc
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian
@@ -173,10 +174,10 @@ def over_time(
     Parameters
     ----------
     data : Binary, Multiclass, Forecast or fine BinTable
-        Of multiclass data, the event is that the predicted class is right. A table of all rows goes with a table per
+        For multiclass data, the event is that the predicted class is right. A table of all rows goes with a table per
         period.
     time : array-like, or mapping of periods, in order, to tables
-        Dates, texts of dates, numbers, or names that sort. Rows without a time are left out.
+        Dates, dates as text, numbers, or sortable names. Rows without a time are left out.
     periods : int, optional
         At most this many periods, 40 by default: days become weeks, months, quarters or years, and numbers steps.
     level : float
@@ -334,8 +335,6 @@ class EventCount:
     @property
     def p_value(self) -> float:
         """Two-sided: twice the smaller tail, at most 1."""
-        from scipy.special import betainc
-
         if not self.variance > 0:
             return 1.0 if np.isclose(self.observed, self.expected) else 0.0
         size, chance = self._binomial
@@ -346,8 +345,6 @@ class EventCount:
 
     def null_ratio(self) -> tuple[float, float]:
         """Between which O : E a calibrated model lies with a probability of at least 95 %."""
-        from scipy.special import bdtrik
-
         if not self.variance > 0:
             return 1.0, 1.0
         size, chance = self._binomial

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc, fdtrc
 
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import fail
@@ -124,8 +125,6 @@ class ClusterSums:
 
     def score_tests(self) -> tuple[Floats, Floats]:
         """Statistic and p-value of `ClusteredScore` for each group; NaN where there are too few clusters."""
-        from scipy.special import fdtrc
-
         first, second = self.scores
         total = np.stack([self._by_group(one) for one in self.scores], axis=1)
         squares = _matrices(*(self._by_group(one) for one in (first**2, first * second, second**2)))
@@ -145,8 +144,6 @@ class ClusterSums:
 
     def _p_values_of_model(self, total: Floats) -> Floats:
         """Of the same scores with the variance of calibrated outcomes; 0 where that leaves no room for them at all."""
-        from scipy.special import chdtrc
-
         possible = np.asarray(np.linalg.matrix_rank(self.noise, hermitian=True)) >= self.columns
         matrix = np.where(possible[:, None, None], self.noise, np.eye(2))
         matrix[:, 1, 1] += self.columns == 1

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
@@ -280,7 +281,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class PairedGaps:
+class PairedGaps(validation.Simulated):
     r"""The difference of two true calibration errors, with the noise that both models share.
 
     *L2 and squared errors.* Rows are divided into cells of neighbouring scores, for each model by its own. With
@@ -339,17 +340,13 @@ class PairedGaps:
     (True, True)
     """
 
+    least_draws = 2
+
     draws: int = 299
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
-
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""
-        from scipy.special import ndtr, ndtri
-
         require_same_weights(a, b)
         samples = Sample.of_rows(a), Sample.of_rows(b)
         if norm == 2:
@@ -374,8 +371,6 @@ class PairedGaps:
 
     def _of_squares(self, a: Sample, b: Sample, *, level: float, squared: bool) -> Difference:
         """From the difference of squared errors, which has no bias and needs no simulation."""
-        from scipy.special import stdtr, stdtrit
-
         limits = [Limits.of(one.fine(), self.draws, self.seed, norms=(2.0,), level=LEVEL) for one in (a, b)]
         power = 2 if squared else 1
         largest = [_largest_error(one.sample.cells) ** power for one in limits]

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -138,7 +139,7 @@ PLAUSIBLE = 0.005
 
 
 @dataclass(frozen=True)
-class PairedFits:
+class PairedFits(validation.Simulated):
     r"""The difference of two true errors of predicted spreads, or of two models on positive-unlabeled data.
 
     The gap of each model is fitted as by `SpreadInversion` or by `calibrant.pu.PUInversion`. Its coordinates c are
@@ -177,17 +178,13 @@ class PairedFits:
     True
     """
 
+    least_draws = 2
+
     draws: int = 999
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
-
     def difference(self, a: Predictions, b: Predictions, target: Target, *, level: float) -> Difference:
         """The error of `a` less that of `b`, or of their squares, as the target says."""
-        from scipy.special import ndtr, ndtri
-
         squared = target.norm == "squared"
         target = replace(target, norm=2.0) if squared else target
         norm = 1.0 if target.norm is None else float(target.norm)

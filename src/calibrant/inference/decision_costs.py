@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -22,8 +23,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
 from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 #: Scores from which rows could be treated instead, and thresholds at which the decision loss looks for the largest.
 #: Speed: more would differ by less than a two-thousandth of the rows, or a hundredth of the thresholds.
@@ -307,8 +307,6 @@ class _Moves:
 
     def _limit(self, t: float, place: int, level: float) -> float:
         """If scores from this place on are treated now, over all places from which they could be."""
-        from scipy.special import ndtri
-
         z, odds, more = float(ndtri((1 + level) / 2)), t / (1 - t), self._places < place
         hits, misses = (part[place] - part[self._places] for part in (self.events, self.others))
         with_event = _wilson_reach(np.abs(hits), self.size, np.where(more, z, -z))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
@@ -58,8 +59,6 @@ class Wilson:
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of an estimate that is a mean of zeros and ones."""
-        from scipy.special import ndtri
-
         level = validation.fraction("level", level)
         losses = None if estimate.target is None else estimate.target.losses
         if losses is None or not isinstance(data, Forecast):
@@ -168,8 +167,6 @@ class LogMeanSquare:
         Over clusters the quantile is Student's, and the upper end also allows for a mean square that few clusters make
         skewed: it is that of a chi-square with this variance, if higher.
         """
-        from scipy.special import chdtri, ndtri
-
         if self.clusters is None:
             reach = above = float(ndtri((1 + level) / 2)) * self.error
         else:
@@ -358,8 +355,6 @@ class CoverageByGroup:
 
     def _beyond(self, ranks: Floats, seen: Floats, tests: int) -> Floats:
         """Ranks, or Bonferroni's normal tails where no simulated sample is as extreme."""
-        from scipy.special import ndtr
-
         last = 1 / (len(self.largest) + 1)
         return np.where(ranks > last, ranks, np.minimum(ranks, 2 * tests * ndtr(-seen)))
 

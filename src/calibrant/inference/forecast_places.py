@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc, ndtr, ndtri
 
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.validation import fail
@@ -58,8 +59,6 @@ def _density(z: Floats) -> Floats:
 
 def _clipped_integrals(z: Floats) -> tuple[Floats, Floats]:
     """Integrals up to z of the third and fourth Hermite polynomials at z clipped, by the normal distribution."""
-    from scipy.special import ndtr
-
     c, inner = _CLIP, np.clip(z, -_CLIP, _CLIP)
     below, above = ndtr(np.minimum(z, -c)), ndtr(np.maximum(z, c)) - ndtr(c)
     ends = (c * c - 1) * _density(np.array(c)), (c**3 - 3 * c) * _density(np.array(c))
@@ -80,8 +79,6 @@ def _hermite(z: Floats) -> Floats:
 
 
 def _hermite_integral(z: Floats) -> Floats:
-    from scipy.special import ndtr
-
     z = np.clip(z, -_FARTHEST, _FARTHEST)
     third, fourth = _clipped_integrals(z)
     return np.stack([-_density(z), -z * _density(z), third, fourth - _mean_fourth() * ndtr(z)], axis=-1)
@@ -93,16 +90,12 @@ _SIGN = np.array([-1.0, 1.0, -1.0, 1.0])
 
 
 def _cosine(z: Floats) -> Floats:
-    from scipy.special import ndtr
-
     one = np.cos(np.pi * ndtr(z))
     two = 2 * one * one - 1
     return _SIGN * np.sqrt(2) * np.stack([one, two, one * (2 * two - 1), 2 * two * two - 1], axis=-1)
 
 
 def _cosine_integral(z: Floats) -> Floats:
-    from scipy.special import ndtr
-
     k = np.pi * np.arange(1, 5)
     return np.asarray(_SIGN * np.sqrt(2) * np.sin(np.multiply.outer(ndtr(z), k)) / k)
 
@@ -198,8 +191,6 @@ class Jumps:
     @property
     def middle(self) -> Floats:
         """The normal score of the middle of the jump."""
-        from scipy.special import ndtr
-
         return normal_score((ndtr(self.own.low) + ndtr(self.own.high)) / 2)
 
     def scores_at(self, basis: Basis, z: Floats, rows: slice | Places) -> Floats:
@@ -214,8 +205,6 @@ Placement = Points | Cells | Jumps
 
 def normal_score(u: Floats) -> Floats:
     """The normal quantile, within +-38."""
-    from scipy.special import ndtri
-
     return np.asarray(np.clip(ndtri(u), -_FARTHEST, _FARTHEST))
 
 
@@ -299,8 +288,6 @@ def _among_draws(data: Samples, bins: int) -> Placed:
 
 def _at_counts(data: Distribution, bins: int) -> Placed:
     """Jumps at counts; other outcomes are quantiles at random levels, one in each cell of a grid of normal scores."""
-    from scipy.special import ndtr
-
     step = 0.1 if len(data) <= 2000 else 0.5  # of many rows, the errors of a coarse grid average out
     levels = np.concatenate([[0.0], ndtr(np.arange(-4.05, 4.06, step)), [1.0]])
     chance = np.diff(levels)
@@ -345,7 +332,6 @@ def width_code(width: Floats) -> Floats:
 
 def order_p_value(*columns: Floats) -> float:
     """P-value of no rank correlation between neighbours in any of the columns (Ljung-Box, Bonferroni)."""
-    from scipy.special import chdtrc
     from scipy.stats import rankdata
 
     size, found = len(columns[0]), []

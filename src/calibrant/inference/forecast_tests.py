@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -86,7 +87,7 @@ def component_in_words(component: Component) -> str:
 
 
 @dataclass(frozen=True)
-class ForecastTest:
+class ForecastTest(validation.Simulated):
     r"""Test of predicted distributions that combines seven components into one p-value of exact level.
 
     Every forecast states with which probability its outcome lies in which part of its distribution: between two
@@ -138,10 +139,6 @@ class ForecastTest:
 
     draws: int = 3999
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def test(self, data: Forecast) -> Significance:
         """The p-value with its components; the statistic is the smallest of their p-values over their shares."""
@@ -237,8 +234,6 @@ class _Null(NamedTuple):
 
     def log_p(self, statistics: Floats) -> Floats:
         """Logarithms of normal p-values; each side is scaled by its quantile among the simulated samples."""
-        from scipy.special import log_ndtr
-
         low, middle, high = self.quantiles
         apart, shape = statistics[..., self.kept] - middle, self.kept == _SHAPE
         scale = np.where(apart > 0, np.maximum(high - middle, 1e-9), np.maximum(middle - low, 1e-9)) / 1.96
@@ -285,8 +280,6 @@ def _own_t(rows: Floats) -> Floats:
 
 def _of_counts(places: Points | Cells, strata: _Strata, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
     """Counts less their means in cells that all rows share, and their law; continuous distributions have fine cells."""
-    from scipy.special import ndtr
-
     rows = effective_n(weight, len(weight))
     if isinstance(places, Points):
         bins = _bins(rows)
@@ -306,8 +299,6 @@ def _of_counts(places: Points | Cells, strata: _Strata, weight: Floats, method: 
 
 def _fine_cells(bins: int) -> tuple[Floats, Places]:
     """Cells of 0.08 standard deviations, and the bin of [0, 1] that each lies in."""
-    from scipy.special import ndtr
-
     z = np.unique(np.concatenate([normal_score(np.arange(1, bins) / bins), np.arange(-4, 4.001, 0.08)]))
     edges = np.concatenate([[0.0], ndtr(z), [1.0]])
     return edges, ((edges[1:] + edges[:-1]) / 2 * bins).astype(np.intp)
@@ -396,8 +387,6 @@ def _of_jumps(places: Jumps, width: Floats, weight: Floats, method: ForecastTest
 
 def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
     """Scores, scores times the width, and the parts of a jump that lie in each bin."""
-    from scipy.special import ndtr
-
     scores = HERMITE.mean(*ends)
     low, high = ndtr(ends.low), ndtr(ends.high)
     apart = np.maximum(high - low, 1e-12)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import chdtrc, kolmogorov, ndtr, stdtr, stdtrit
 
 from calibrant.data.forecasts import Distribution, Gaussian, Samples
 from calibrant.data.validation import fail
@@ -47,8 +48,6 @@ class MeanSquaredZ:
 
     def test(self, data: ForecastData) -> Significance:
         """Two-sided."""
-        from scipy.special import ndtr
-
         value = mean_squared_z(data)
         perfect = float(np.log(value.details["null"]["mean"]))  # 0 but for ensembles, whose spread is itself uncertain
         z = LogMeanSquare.of(table_or_forecast(data, None, None), needed_by="MeanSquaredZ").statistic(perfect)
@@ -73,8 +72,6 @@ class PitUniformity:
 
     def test(self, data: ForecastData) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import kolmogorov
-
         task: Any = forecast(data, None, None)
         curve = pit_curve(task)
         root = np.sqrt(curve.size)
@@ -108,8 +105,6 @@ class SpreadChiSquare:
 
     def test(self, data: ForecastData) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import chdtrc
-
         table, words = spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")
         some = table.filled()
         variance = ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9))
@@ -160,8 +155,6 @@ class Moments:
         return self._combined(statistics, few.effective - 1, len(claimed))
 
     def _combined(self, statistics: dict[str, float], freedom: float, n: int) -> Significance:
-        from scipy.special import stdtr
-
         shares = {name: {"bias": 0.4, "spread": 0.4, "spread by width": 0.2}[name] for name in statistics}
         total = sum(shares.values())
         made = tuple(
@@ -202,8 +195,6 @@ class MeanError(NamedTuple):
 
 def mean_standardised_error(data: Any, *, level: float = 0.95) -> MeanError | None:
     """Student's interval and test, with clusters as units; None for what has no means and standard deviations."""
-    from scipy.special import stdtr, stdtrit
-
     if not isinstance(data, Gaussian) or len(data) < 2:
         return None
     z = ((data.y_true - data.mean) / data.std).astype(np.float64).reshape(-1)

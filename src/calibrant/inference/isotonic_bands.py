@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
@@ -54,7 +55,7 @@ class Band:
     def inside(self) -> tuple[Floats, Floats]:
         """Bounds on the curve at every score of a cell.
 
-        A rising curve can jump within a cell of several scores, so that these are the lower bound of the cell before
+        An increasing curve can jump within a cell of several scores, so these are the lower bound of the cell before
         and the upper one of the cell after. A cell of one score has its own.
         """
         before, after = np.append(0.0, self.lower[:-1]), np.append(self.upper[1:], 1.0)
@@ -172,8 +173,6 @@ def blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def clopper_pearson(hits: Floats, count: Floats, risk: float) -> tuple[Floats, Floats]:
     """One-sided confidence limits of a binomial probability, each wrong with a probability of at most `risk`."""
-    from scipy.special import betaincinv
-
     some, missed = hits > 1e-9 * count, count - hits > 1e-9 * count
     low = np.where(some, betaincinv(np.where(some, hits, 1.0), count - hits + 1, risk), 0.0)
     high = np.where(missed, betaincinv(hits + 1, np.where(missed, count - hits, 1.0), 1 - risk), 1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass, Predictions
@@ -142,8 +143,6 @@ def _contributions(rows: CrossFitted, norm: Norm) -> Floats:
 
 def _normal_bound(judged: list[CrossFitted], values: list[Floats], level: float) -> float:
     """Weighted mean less z standard errors, with clusters (if there are any) as units."""
-    from scipy.special import ndtri
-
     clusters = [part.cluster for part in judged if part.cluster is not None]
     weight = np.concatenate([part.weight for part in judged])
     mean, error = mean_and_error(np.concatenate(values), weight, np.concatenate(clusters) if clusters else None)
@@ -151,7 +150,7 @@ def _normal_bound(judged: list[CrossFitted], values: list[Floats], level: float)
 
 
 @dataclass(frozen=True)
-class LearnedTest:
+class LearnedTest(validation.Simulated):
     r"""Exact test of whole vectors: does a map that was fitted on some rows predict others better?
 
     Rows are divided at random into parts. A map g is fitted on all parts before part j and judged there by
@@ -191,14 +190,11 @@ class LearnedTest:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
+        super().__post_init__()
         validation.whole("parts", self.parts, minimum=2)
 
     def test(self, data: Multiclass) -> Significance:
         """The p-value; the statistic is the standardised sum of normal scores."""
-        from scipy.special import ndtri
-
         if getattr(data, "group", None) is not None or not all_alike(data.weight):
             fail("LearnedTest needs independent rows of equal weight: it draws their labels one by one.")
         rng = generator(self.seed, "labels of a learned test")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
@@ -57,8 +58,6 @@ def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
     that are ranked afterwards must be *others* than those of the fit: else the error rate of 200 groups was 0.39, not
     0.05.
     """
-    from scipy.special import ndtr
-
     mean = np.maximum(fit_draws.mean(axis=0), _SMALLEST)
     ninth = np.maximum((fit_draws / mean).var(axis=0), 1e-12) / 9
     with np.errstate(over="ignore"):  # statistics that no draw has, as of outcomes predicted to be impossible
@@ -126,8 +125,6 @@ def pointwise_level(covariance: Floats, level: float) -> float:
 
     with k the quantile of 4000 draws. Points that do not vary are left out.
     """
-    from scipy.special import ndtr
-
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     some = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
     if not some.any():

@@ -38,8 +38,14 @@ _MIN_VARIANCE = 1e-30
 _AT_ONCE = 1 << 17
 
 
+#: Up to this many scores with weights are simulated one by one: the sum of few rows of unequal weights has longer tails
+#: than that of as many rows as they are worth. With more, a cell holds 16 rows or more.
+#: Test: tests/inference/test_multiscale.py::test_few_rows_of_unequal_weights_are_simulated_one_by_one.
+_WEIGHTED = 4096
+
+
 @dataclass(frozen=True)
-class MultiScale:
+class MultiScale(validation.Simulated):
     r"""Adaptive test of calibration: many p-values combined, and made exact by simulation under the null hypothesis.
 
     The statistics are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest
@@ -99,10 +105,6 @@ class MultiScale:
     draws: int = 999
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
-
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""
         sample = Sample.with_clusters(data, needed_by="MultiScale")
@@ -115,7 +117,7 @@ class MultiScale:
         rate, slope = EventRate.of(sample) if rate is None else rate, _slope(sample)
         if sample.independent:
             cells, rng = sample.pooled(256, facing=True), generator(self.seed, "multiscale test")
-            smallest, shape, p = _of_rows(cells, with_drawn(cells, self.draws, rng))
+            smallest, shape, p = _of_rows(cells, _drawn_rows(sample, cells, self.draws, rng))
         elif rate.silent:
             smallest, shape, p = 1.0, 1.0, 1.0
         else:
@@ -205,6 +207,17 @@ def _ranked(tails: Floats, shares: tuple[float, ...]) -> tuple[float, float, flo
     shape = rank_p_values(-combined[:, None])
     family = np.min(np.concatenate([shape, tails[:, : len(shares) - 1]], axis=1) / np.array(shares), axis=1)
     return float(tails[0].min()), float(shape[0, 0]), float(rank_p(family[0], family[1:]))
+
+
+def _drawn_rows(sample: Sample, cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """The same as `with_drawn`; rows of unequal weights are drawn one by one where they are few."""
+    table = sample.table
+    if len(table) > _WEIGHTED or sample.effective_n > (1 - 1e-9) * float(table.count.sum()):
+        yield from with_drawn(cells, draws, rng)
+        return
+    rows, starts = sample.pooled(len(table), facing=True), np.flatnonzero(np.diff(cells.number, prepend=-1))
+    for outcomes in with_drawn(rows, draws, rng):
+        yield np.add.reduceat(rows.share[:, None] * outcomes, starts) / cells.share[:, None]
 
 
 def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:

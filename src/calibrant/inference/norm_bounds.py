@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.kernel import GaussianKernel, LaplaceKernel, kernel_error, similarity, squared_distances
-from calibrant.estimators.smooth_errors import fixed_point, linearly_binned, smoothed_size
+from calibrant.estimators.smooth_errors import at_nodes, cosines, fixed_point, linearly_binned, smoothed_size
 from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson, counted_table
 from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Cut, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 
 #: Blocks of fewer rows can hardly show a gap at the risk that is left for each of them.
 #: Test: tests/inference/test_norm_bounds.py::test_a_block_of_eight_rows_shows_a_gap.
@@ -64,7 +63,7 @@ class LargestGapBound:
             fail(f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion().", ValueError)
         table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
         low, target = _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level), Target("true error", norm)
-        words = "independent rows, nothing else; an upper bound needs a rising curve: IsotonicBand()"
+        words = "independent rows, nothing else; an upper bound needs an increasing curve: IsotonicBand()"
         return Interval(low, norm, level=level, method=repr(self), side="lower", assumption=words, target=target)
 
 
@@ -99,7 +98,7 @@ NARROWEST, NARROWEST_OF_ALL = 0.25, 2.0**-11
 
 
 @dataclass(frozen=True)
-class NormBand:
+class NormBand(validation.Simulated):
     r"""Interval for an error that is a norm of the gap, by the triangle inequality.
 
     The residuals of a sample are the true gap μ, a signed measure on the scores, plus noise ε. For every norm (or
@@ -145,10 +144,6 @@ class NormBand:
 
     draws: int = 399
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
 
     def interval(self, estimate: Estimate, data: Predictions | BinTable, *, level: float = 0.95) -> Interval:
         """The interval around an estimate of `data`."""
@@ -320,8 +315,6 @@ class ChiSquareMixture:
 
 def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:
     """Two quantiles of the sum of squares per row of true gaps, by a gamma distribution with the same three moments."""
-    from scipy.special import gammaincinv
-
     weights, centre = share * variance, gaps**2 / variance
     mean = (weights * (1 + centre)).sum(axis=1)
     second = 2 * (weights**2 * (1 + 2 * centre)).sum(axis=1)

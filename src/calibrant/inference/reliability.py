@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtrik, gammaincinv, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -21,8 +22,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import reliability
 from calibrant.results.estimate import Estimate, plain_fields
 from calibrant.table.binning import Binning, EqualMass
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps, Unlabeled, task_of
 
 Kind = Literal["isotonic", "binned", "spread", "positive-unlabeled"]
@@ -99,11 +99,11 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """The data of a reliability diagram: isotonic (CORP) by default, binned if `bins` are given.
 
-    The isotonic curve needs no choice of bins and is the best rising fit. Its consistency band comes from outcomes
-    simulated as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of
-    `IsotonicBand`, which holds simultaneously at all scores for every n if the true curve rises (approximately, with
-    weights), also where it jumps: beyond 512 distinct scores neighbours share a cell, and the band of a cell is that of
-    all its scores. Binned curves have binomial bands, bin by bin.
+    The isotonic curve needs no bins and is the best increasing fit. Its consistency band comes from outcomes simulated
+    as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of `IsotonicBand`, which is
+    valid simultaneously at all scores for every n if the true curve is increasing (approximately, with weights), even
+    if it jumps. Beyond 512 distinct scores neighbours share a cell and its band. Binned curves have binomial bands, bin
+    by bin.
 
     Predicted distributions give RMSE against the root mean variance in bins of the spread; positive-unlabeled data the
     implied share of positives; both are binned (10 of equal mass by default).
@@ -268,8 +268,6 @@ def _rising(values: Floats, weight: Floats) -> Floats:
 
 
 def _binned(data: Predictions | BinTable, bins: Binning, level: float) -> ReliabilityCurve:
-    from scipy.special import bdtrik
-
     some = binned(data, None, bins)[0].filled()
     predicted, observed, count = some.predicted_mean, some.observed_mean, some.effective_count
     risk = (1 - level) / 2
@@ -281,8 +279,6 @@ def _binned(data: Predictions | BinTable, bins: Binning, level: float) -> Reliab
 
 def _of_spread(data: Forecast, bins: Binning, level: float) -> ReliabilityCurve:
     """The mean square of a bin has nearly a gamma distribution, with a variance given by the kurtosis."""
-    from scipy.special import gammaincinv
-
     table = spread_table(data, None, None, bins, needed_by="reliability_curve")[0]
     some = table.filled()
     shape = 1 / np.maximum(ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9)), 1e-12)
@@ -293,8 +289,6 @@ def _of_spread(data: Forecast, bins: Binning, level: float) -> ReliabilityCurve:
 
 
 def _of_positives(data: Any, bins: Binning, level: float) -> ReliabilityCurve:
-    from scipy.special import ndtri
-
     table = binned(data, None, bins)[0]
     found = reliability(table, level=level)
     gaps = Gaps.of(table)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
@@ -23,9 +24,8 @@ from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import SUMS, Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_fine
-from calibrant.table.task import Unlabeled, task_of
+from calibrant.table.bintable import BinTable, require_fine
+from calibrant.table.task import Unlabeled
 
 Columns = Callable[[Floats], Floats]
 
@@ -110,8 +110,6 @@ class ForecastClusters:
 
     def reach(self, level: float) -> float:
         """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
-        from scipy.special import stdtrit
-
         return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
 
 
@@ -167,10 +165,10 @@ class Sample:
         """Binary predictions, or a fine table of them, with independent rows."""
         if isinstance(data, BinTable):
             require_fine(data, needed_by=needed_by)
+            if isinstance(data.task, Unlabeled):
+                fail(f"{needed_by} does not support positive-unlabeled data.")
         elif not isinstance(data, Binary):
             fail(f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}.")
-        if isinstance(task_of(data), Unlabeled):
-            fail(f"{needed_by} does not support positive-unlabeled data.")
         return cls(data)
 
     @classmethod
@@ -202,11 +200,11 @@ class Sample:
     def table(self) -> BinTable:
         """The cells of the scores, in ascending order; cells are empty only if they hold rows of zero weight."""
         if isinstance(self.source, BinTable):
-            return self.source.filled().in_rows()
+            return self.source.filled(in_rows=True)
         if self.cluster is not None:
             return BinTable.of(self.source, Distinct())
         cut = Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()
-        return BinTable.of(self.source, cut).filled().in_rows()
+        return BinTable.of(self.source, cut).filled(in_rows=True)
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:
@@ -479,8 +477,6 @@ def carrying(squares: Floats) -> float:
 
 def student_inflation(freedom: float | None, level: float) -> float:
     """Square of Student's quantile over the normal one, of a two-sided interval; 1 if the variance is known."""
-    from scipy.special import ndtri, stdtrit
-
     if freedom is None:
         return 1.0
     probability = (1 + level) / 2

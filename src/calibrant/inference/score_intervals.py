@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv, ndtri, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
@@ -151,8 +152,6 @@ class _Placements:
         return float(max(ratio, 1.0) if few < TRUSTED else ratio)
 
     def _quantile(self, level: float) -> float:
-        from scipy.special import ndtri, stdtrit
-
         few, z = min(self.events, self.others), float(ndtri((1 + level) / 2))
         own = min(float(stdtrit(few + 1, (1 + level) / 2)), LARGEST * z)
         return own if self.clusters is None else max(own, float(stdtrit(max(self.clusters - 1, 1), (1 + level) / 2)))
@@ -266,8 +265,6 @@ class _Losses:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Both ends, within the losses that these scores can have."""
-        from scipy.special import ndtri, stdtrit
-
         square, cube, units = self._moments(self.share * (self._seen - self.value))
         z = float(ndtri((1 + level) / 2)) if self.cluster is None else float(stdtrit(units - 1, (1 + level) / 2))
         variance = square * units / (units - 1)
@@ -315,8 +312,6 @@ class _Losses:
 
 def _gamma(mean: float, variance: float, probability: float) -> float:
     """A quantile of the gamma distribution with this mean and variance; 0 if it is zero."""
-    from scipy.special import gammaincinv
-
     if not (mean > 0 and variance > 0):
         return 0.0
     return variance / mean * float(gammaincinv(mean**2 / variance, probability))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtr
 
 from calibrant.data.features import Feature, FeatureCodes, coded
 from calibrant.data.validation import fail
@@ -169,6 +170,10 @@ class _Candidate:
         return found
 
 
+#: Evidence, z, and ranges of codes.
+_Found = tuple[float, float, tuple[tuple[int, int, int], ...]]
+
+
 class _Atoms:
     """The conditions on one feature: intervals of codes, or single values, each with enough rows."""
 
@@ -230,13 +235,12 @@ class _Search:
             sums = np.bincount(self.unit - self.unit.min(), self.residual)
             self.variance = self.variance * max(1.0, float(sums @ sums) / max(float(self.variance.sum()), 1e-300))
 
-    def _best(self) -> tuple[float, float, tuple[tuple[int, int, int], ...]] | None:
+    def _best(self) -> _Found | None:
         """Evidence, z and conditions of the best conjunction."""
         singles = [found for j in range(len(self.codes)) if (found := self._single(j)) is not None]
-        pairs = [found for j, k in self.pairs if (found := self._pair(j, k)) is not None]
-        pairs.sort(key=lambda found: -found[0])
+        pairs = self._best_pairs()
         triples = []
-        for _, _, ranges in pairs[:_EXTENDED]:
+        for _, _, ranges in pairs:
             inside = _Candidate(ranges, 1).rows(self.codes)
             used = {j for j, _, _ in ranges}
             prices = self.two + sum(self.atoms[j].price for j in used)
@@ -245,9 +249,25 @@ class _Search:
         every = [*singles, *pairs[:1], *triples]
         return max(every, key=lambda found: found[0]) if every else None
 
+    def _best_pairs(self) -> list[_Found]:
+        """The best of each two features, most evidence first, of those that may be extended.
+
+        Evidence that counts conditions of too few rows is at least that which does not, and cheaper: rows are counted
+        for those two features only that it leaves in doubt.
+        """
+        most = [found for j, k in self.pairs if (found := self._pair(j, k, count=False)) is not None]
+        most.sort(key=lambda found: -found[0])
+        kept: list[_Found] = []
+        for score, _, ranges in most:
+            if len(kept) >= _EXTENDED and score < kept[_EXTENDED - 1][0]:
+                break
+            kept += [found for found in [self._pair(ranges[0][0], ranges[1][0], count=True)] if found is not None]
+            kept.sort(key=lambda found: -found[0])
+        return kept[:_EXTENDED]
+
     def _single(
         self, j: int, inside: Any = slice(None), before: tuple[tuple[int, int, int], ...] = (), price: float = 0.0
-    ) -> tuple[float, float, tuple[tuple[int, int, int], ...]] | None:
+    ) -> _Found | None:
         atoms, code = self.atoms[j], self.codes[j][inside]
         if not len(atoms.ranges) or not len(code):
             return None
@@ -258,17 +278,18 @@ class _Search:
         best = int(np.abs(z).argmax())
         return float(z[best] ** 2) - self.one - price - atoms.price, float(z[best]), (*before, (j, *atoms.ranges[best]))
 
-    def _pair(self, j: int, k: int) -> tuple[float, float, tuple[tuple[int, int, int], ...]] | None:
+    def _pair(self, j: int, k: int, *, count: bool) -> _Found | None:
         first, second, shape = self.atoms[j], self.atoms[k], (self.sizes[j], self.sizes[k])
         if not (len(first.ranges) and len(second.ranges)):
             return None
         key = self.codes[j] * shape[1] + self.codes[k]
-        sums, noise, rows = (
+        sums, noise, *rows = (
             first.members @ np.bincount(key, part, shape[0] * shape[1]).reshape(shape) @ second.members.T
-            for part in (self.residual, self.variance, None)
+            for part in (self.residual, self.variance, None)[: 3 if count else 2]
         )
         z = sums / np.sqrt(noise + 1.0)
-        z[rows < self.least] = 0.0
+        for number in rows:
+            z[number < self.least] = 0.0
         best = int(np.abs(z).argmax())
         a, b = divmod(best, z.shape[1])
         price = self.two + first.price + second.price
@@ -317,8 +338,6 @@ def _tested(rows: CodedRows, part: slice, candidate: _Candidate) -> _Tested:
 
 def _independent(y: Floats, p: Floats, w: Floats, direction: int, seed: int) -> float:
     """The larger of two p-values: of the known law of the outcomes, and of their empirical variance."""
-    from scipy.special import stdtr
-
     n, z = len(y), y - p
     if np.ptp(w) == 0:
         events = float(y.sum()) if direction > 0 else n - float(y.sum())
@@ -333,8 +352,6 @@ def _independent(y: Floats, p: Floats, w: Floats, direction: int, seed: int) -> 
 
 
 def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
-    from scipy.special import ndtri
-
     square = float(ndtri((1 + level) / 2)) ** 2
     middle = (share + square / (2 * n)) / (1 + square / n)
     reach = math.sqrt(square * share * (1 - share) / n + (square / (2 * n)) ** 2) / (1 + square / n)

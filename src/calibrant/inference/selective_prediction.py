@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma, ndtri, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
@@ -22,8 +23,7 @@ from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
 from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import Data
+from calibrant.table.bintable import BinTable, Data
 
 Numbers = NDArray[np.intp]
 
@@ -81,8 +81,6 @@ class OrderedLosses:
 
     def area(self) -> float:
         """Mean over rows of the risk up to each, with the rows of a run sharing their loss equally."""
-        from scipy.special import digamma
-
         total = np.diff(self.running, prepend=0.0) * self.unit
         sums = np.diff(self.running * self.risk, prepend=0.0) * self.unit
         before, losses = np.cumsum(total) - total, np.cumsum(sums) - sums
@@ -282,9 +280,9 @@ def risk_coverage(
 ) -> RiskCoverage:
     r"""Risk-coverage curve: the mean loss of the most confident predictions, for each share of them.
 
-    By default the loss is 1 for a wrong prediction of the more probable class (the event at 1/2), and the confidence
-    its probability, max(p, 1 - p). For `Confidence` it is 1 for a wrong answer, however unsure, and the order is that
-    of the confidence itself. With rows in the order of falling confidence,
+    By default the loss is 1 if the more probable class (the event at 1/2) is wrong, and the confidence is its
+    probability, max(p, 1 - p). For `Confidence` the loss is 1 for a wrong answer, and rows are ordered by the
+    confidence itself. With rows in order of decreasing confidence,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i
 
@@ -303,9 +301,9 @@ def risk_coverage(
     data : Binary, Confidence, Multiclass, fine BinTable, or y_true
         Any predictions, of a number too, where `loss` and `confidence` are arrays.
     loss : {"error", "brier", "log_loss"} or array-like
-        Or the loss of each row, e.g. one of your own.
+        Or your own loss of each row.
     confidence : array-like, optional
-        That of each row, where it is not the probability of the predicted class: predictions of larger values are made
+        The confidence of each row, if it is not the probability of the predicted class. Rows with larger values come
         first.
     level : float in (0, 1)
     band : {"pointwise", "simultaneous"}
@@ -429,8 +427,6 @@ def _rounded(confidence: Floats) -> Floats:
 
 
 def _limits(entries: OrderedLosses, shown: Numbers, level: float, *, exact: bool) -> tuple[Floats, Floats]:
-    from scipy.special import stdtrit
-
     risk = entries.risk[shown]
     variance, carrying = entries.variances(shown)
     if np.isin(entries.loss, (0.0, 1.0)).all():
@@ -475,8 +471,6 @@ def _area_estimate(
 
 def _area_limits(value: float, entries: OrderedLosses, influence: Floats, level: float) -> tuple[float, float, str]:
     """Both ends, and the name of the method."""
-    from scipy.special import ndtri, stdtrit
-
     error, carrying = entries.spread(influence)
     probability = (1 + level) / 2
     student = float(stdtrit(max(carrying - 1, 1e-9), probability)) if carrying >= 2 - 1e-9 else np.inf

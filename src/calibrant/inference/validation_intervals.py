@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri, stdtr
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions
@@ -248,8 +249,6 @@ class SlopeStatement:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Both ends of the interval."""
-        from scipy.special import ndtri
-
         if self.line is None:
             return -np.inf, np.inf
         rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * self.ratio * student_inflation(self.freedom, level)
@@ -258,8 +257,6 @@ class SlopeStatement:
     @property
     def p_value(self) -> float:
         """The smallest alpha at which the interval excludes a slope of 1."""
-        from scipy.special import stdtr
-
         if self.line is None or self.line.z[0] == self.line.z[-1] or self.line.only_outcome is not None:
             return 1.0
         rise = max(self.line.profile_loss(1.0) - self.line.smallest_loss(), 0.0)
@@ -480,8 +477,6 @@ class _Framework:
 
     def _limits(self, best: Floats, free: Any, which: Any, level: float) -> list[tuple[float, float, float]]:
         """Each parameter with both ends of its interval."""
-        from scipy.special import ndtri
-
         z = float(ndtri((1 + level) / 2))
         rows = self.lines.residuals(best)[:, free] * self.lines.weight[:, None]
         sums = rows

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import betaincinv, ndtr, ndtri
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import (
@@ -406,7 +406,7 @@ class Limits:
         simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
         return cls(sample, simulated, risk, told, draws, seed, side)
 
-    @property
+    @cached_property
     def silent(self) -> bool:
         """Whether there are too few clusters to say anything."""
         weight = self.sample.weight
@@ -473,8 +473,6 @@ class Limits:
         No norm is smaller than the mean gap. Without any event, no simulated gap looks too small, however large it is;
         the binomial limits of the event rate (Clopper and Pearson) say what is excluded.
         """
-        from scipy.special import betaincinv
-
         cells = self.sample.cells
         rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
         events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)

@@ -38,6 +38,9 @@ _LEAST_VARIANCE = 5.0
 #: Rows times tables that are looked at in the choice of a table.
 #: Speed: 4e7 counts are half a second; rows are in random order, and cells get their values from all of them.
 _TABLE_WORK = 4e7
+#: Rows times tables that are counted in one call.
+#: Speed: 1e6 counts stay in the cache; 60 features of 300 rows take a tenth of the time of one call a table.
+_TOGETHER = 1_000_000
 #: No cut: all codes are at most this.
 #: Derived: the largest code of eight bits.
 NO_CUT = 255
@@ -229,11 +232,12 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A way to divide rows by one or two features, with the number of each row's cell."""
+    """A way to divide rows by one or two features, with the number of each row's cell, and of cells of each feature."""
 
     features: tuple[int, ...]
     cells: tuple[Places, ...]
     number: NDArray[np.int32]
+    shape: tuple[int, ...]
 
 
 def merged_codes(code: NDArray[np.uint8], size: int, information: Floats, bins: int, *, category: bool) -> Places:
@@ -260,13 +264,13 @@ def all_cells(codes: Columns, layout: Layout, information: Floats) -> Iterator[C
     for j, (cells, code) in enumerate(zip(fine, codes, strict=True)):
         number = cells[code].astype(np.int32)
         if len(number) and number.min() < number.max():
-            yield Cells((j,), (cells,), number)
+            yield Cells((j,), (cells,), number, (int(cells.max()) + 1,))
     varies = [bool(len(number) and number.min() < number.max()) for number in rows]
-    for j in range(len(codes)):
-        width = np.int32(coarse[j].max() + 1)
+    widths = [int(cells.max()) + 1 for cells in coarse]
+    for j, width in enumerate(widths):
         for k in range(j):
             if varies[j] and varies[k]:
-                yield Cells((k, j), (coarse[k], coarse[j]), rows[k] * width + rows[j])
+                yield Cells((k, j), (coarse[k], coarse[j]), rows[k] * np.int32(width) + rows[j], (widths[k], width))
 
 
 def boosted_tables(
@@ -283,11 +287,13 @@ def boosted_tables(
     log_odds, found = offset.astype(np.float64), list[Table]()
     q = expit(log_odds[:few])
     ways = list(all_cells([code[:few] for code in codes], layout, weight[:few] * q * (1 - q)))
+    together = max(1, _TOGETHER // few)
+    blocks = [ways[k : k + together] for k in range(0, len(ways), together)]
     least = math.sqrt(2 * math.log(max(len(ways), 2)))
     for _ in range(most):
         q = expit(log_odds)
         gradient, hessian = weight * (y - q), weight * q * (1 - q)
-        evidence = [_evidence(way.number, gradient[:few], hessian[:few]) for way in ways]
+        evidence = [one for block in blocks for one in _evidence(block, gradient[:few], hessian[:few])]
         best = int(np.argmax(evidence)) if evidence else -1
         if best < 0 or not evidence[best] > least:
             break
@@ -297,26 +303,26 @@ def boosted_tables(
     return found
 
 
-def _evidence(number: NDArray[np.int32], gradient: Floats, hessian: Floats) -> float:
-    variance = np.bincount(number, hessian)
-    residual = np.bincount(number, gradient, len(variance))
+def _evidence(ways: Sequence[Cells], gradient: Floats, hessian: Floats) -> list[float]:
+    """Of each way to divide rows, counted in one call: thousands of calls for few rows would take longer."""
+    first = np.cumsum([0, *(math.prod(way.shape) for way in ways)])
+    number = np.concatenate([way.number + start for way, start in zip(ways, first[:-1], strict=True)])
+    variance, residual = (np.bincount(number, np.tile(part, len(ways)), first[-1]) for part in (hessian, gradient))
     some = variance > 0.5
-    m = int(some.sum())
-    if not m:
-        return 0.0
-    square = float((residual[some] ** 2 / variance[some]).sum())
-    return (square - m) / math.sqrt(2 * m + float((1 / variance[some]).sum()))
+    inverse = np.divide(1.0, variance, out=np.zeros_like(variance), where=some)
+    parts = np.stack([some, residual**2 * inverse, inverse])
+    m, square, inverse = np.add.reduceat(parts, first[:-1], axis=1)
+    return ((square - m) / np.sqrt(np.maximum(2 * m + inverse, 1.0))).tolist()
 
 
 def _shrunken(way: Cells, codes: Columns, gradient: Floats, hessian: Floats) -> Table:
-    shape = tuple(int(cells.max()) + 1 for cells in way.cells)
     rows = [cells[codes[j]] for j, cells in zip(way.features, way.cells, strict=True)]
-    number = np.ravel_multi_index(tuple(rows), shape)
-    variance, residual = (np.bincount(number, part, math.prod(shape)) for part in (hessian, gradient))
+    number = np.ravel_multi_index(tuple(rows), way.shape)
+    variance, residual = (np.bincount(number, part, math.prod(way.shape)) for part in (hessian, gradient))
     some = variance > 0
     spread = max(float((residual[some] ** 2 / variance[some] - 1).sum()) / float(variance.sum()), 1e-9)
     value = _TABLE_RATE * np.clip(residual / (variance + 1 / spread), -3.0, 3.0)
-    return Table(way.features, way.cells, value.reshape(shape))
+    return Table(way.features, way.cells, value.reshape(way.shape))
 
 
 def table_p_value(

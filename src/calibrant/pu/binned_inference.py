@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import chdtrc, ndtri
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -20,8 +21,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Significance
 from calibrant.results.target import Target
 from calibrant.table.binning import Binning, EqualMass, PaperBins
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps as Gaps
 from calibrant.table.task import largest_prior as largest_prior
 
@@ -86,8 +86,6 @@ def reliability(data: Source, *, bins: Binning = EqualMass(10), level: float = 0
     >>> reliability(data, bins=cal.EqualWidth(2)).rate
     array([0.1875, 1.125 ])
     """
-    from scipy.special import ndtri
-
     table = binned(data, None, bins)[0]
     gaps = Gaps.of(table)
     centre, error = gaps.log_rate_error()
@@ -133,8 +131,6 @@ class DebiasedDelta:
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
-        from scipy.special import ndtri
-
         level, table = checked(level, norm), paper_table(data)
         gaps = Gaps.of(table)
         sign = np.sign(gaps.gap)
@@ -169,8 +165,6 @@ class PUScore:
 
     def test(self, data: Source) -> Significance:
         """Large values are evidence against calibration."""
-        from scipy.special import chdtrc
-
         table, bins = binned(data, None, self.bins)
         gaps = joined(Gaps.of(table), FEWEST)
         # Where the samples leave no doubt (all scores equal, a known prior), a gap is exact up to rounding.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -38,8 +39,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Distinct, HybridGrid
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import require_fine
+from calibrant.table.bintable import BinTable, require_fine
 from calibrant.table.task import Gaps, Unlabeled
 
 #: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
@@ -52,7 +52,7 @@ DOUBT = 0.75
 
 
 @dataclass(frozen=True)
-class PUInversion:
+class PUInversion(validation.Simulated):
     r"""Interval by test inversion for the true calibration error, from positive-unlabeled data.
 
     The target is :math:`(\mathrm E|f - P(Y=1 \mid f)|^q)^{1/q}` of the population, the same for `ece`, `sweep_ece`,
@@ -92,6 +92,7 @@ class PUInversion:
     """
 
     serves: ClassVar[str] = "positives"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
@@ -99,8 +100,7 @@ class PUInversion:
     prior_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
+        super().__post_init__()
         if not 0 <= self.prior_error < 1:
             message = f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}."
             raise ValueError(message)
@@ -191,8 +191,6 @@ class _Trials:
         h shifted up or down by `DOUBT` standard errors: with a known prior the mean of g has little error, and a fit
         that has one sign by chance would seem to be as precise as that.
         """
-        from scipy.special import ndtri
-
         few, share, score = shapes(self.scores)[0], self.scores.gaps.share, self.scores.score
         errors = self._noise(score + smooth) @ (self.half.T @ (share[:, None] * few)) @ few.T
         doubt = DOUBT * errors.std(axis=0)
@@ -401,8 +399,6 @@ def mean_gap_limit(
     Clusters make the variance of the mean gap larger by `design_effect`. Of the priors of `prior_interval`, in which
     the prior lies, the one nearest to the mean score is taken.
     """
-    from scipy.special import stdtr, stdtrit
-
     whole = gaps.joined(np.zeros(len(gaps.share), dtype=np.intp), 1)
     score, rows = float(whole.predicted[0]), whole.n_unlabeled / design_effect
     prior = gaps.prior if prior_interval is None else float(np.clip(score, *prior_interval))

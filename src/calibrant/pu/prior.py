@@ -17,8 +17,7 @@ from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, as_binning, bias_bound_of_bins
 from calibrant.table.binning import BoundBins as BoundBins
 from calibrant.table.binning import PaperBins as PaperBins
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import binned
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps
 
 Bins = EqualWidth | EqualMass | PaperBins | BoundBins | int

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
@@ -39,7 +40,7 @@ def fold_tables(data: Binary | BinTable, cells: BinTable, seed: int) -> FoldTabl
         sums = np.stack([cell_sums(cells.predicted_mean, zeros + ones, ones) for zeros, ones in counts])
     sums = sums[sums[:, 1].any(axis=1)]
     others = [np.delete(sums, k, axis=0).sum(axis=0) for k in range(len(sums))]
-    return FoldTables(*([replace(cells, sums=some).filled() for some in tables] for tables in (sums, others)))
+    return FoldTables(*([cells.filled(sums=some) for some in tables] for tables in (sums, others)))
 
 
 def _sums_by_fold(data: Binary, cells: BinTable, fold: NDArray[np.intp]) -> Floats:
@@ -178,8 +179,6 @@ def with_fit_error(
     share: float, error: float, excess: float, *, level: float = 0.95, fit_errors: float = FIT_ERRORS
 ) -> Value:
     """The interval of a gain, from its standard error on held-out rows and the spread of the maps' excess loss."""
-    from scipy.special import ndtri
-
     reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, fit_errors * excess))
     return Value(share, share - reach, min(share + reach, 1.0))  # a loss that is never negative falls by all of it
 
@@ -228,8 +227,8 @@ class HeldOut:
             np.concatenate([getattr(table, name) for table in held])
             for name in ("predicted_mean", "count", "observed", "weight", "weight_squares")
         )
-        ends = np.cumsum([len(table) for table in held])
-        bounds = [slice(end - len(table), end) for end, table in zip(ends.tolist(), held, strict=True)]
+        sizes = [len(table.key) for table in held]
+        bounds = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True)]
         return cls(score, count, Entries(ones, weight - ones, squares), bounds, training, None, size)
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaln
 from sklearn.base import clone
 
 from calibrant.numerics.arrays import Floats
@@ -247,8 +248,6 @@ class BayesianBinning(StepMap, BinaryRecalibrator):
 
     def _posterior(self, edges: Floats, weight: Floats, positive: Floats) -> tuple[Floats, float]:
         """Posterior means of the bins and the log evidence."""
-        from scipy.special import betaln
-
         strength = self.strength / len(weight)
         middle = np.clip((edges[1:] + edges[:-1]) / 2, 1e-9, 1 - 1e-9)
         alpha, beta = strength * middle, strength * (1 - middle)

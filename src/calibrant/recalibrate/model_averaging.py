@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import softmax
@@ -223,8 +224,6 @@ def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
 
 def held_out_estimate(value: float, error: float, *, name: str, folds: int, n: int, level: float) -> Estimate:
     """A mean loss, or a gain in it, by cross-validation, with its normal interval."""
-    from scipy.special import ndtri
-
     if not 0 < level < 1:
         message = f"level must lie between 0 and 1, got {level!r}."
         raise ValueError(message)

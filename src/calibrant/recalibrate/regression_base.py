@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -247,14 +248,10 @@ class Normal:
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Distribution function."""
-        from scipy.special import ndtr
-
         return ndtr((np.asarray(y) - self._mean) / self._std)
 
     def ppf(self, level: ArrayLike) -> Floats:
         """Quantile function."""
-        from scipy.special import ndtri
-
         return self._mean + self._std * ndtri(level)
 
     def logpdf(self, y: ArrayLike) -> Floats:
@@ -358,8 +355,6 @@ def _log_slope(values: Floats, u: Floats, p: Floats) -> Floats:
 
 def _normal_moments(u: Floats, p: Floats) -> tuple[float, float]:
     """Mean and variance of a standard normal variable whose probabilities are mapped by R."""
-    from scipy.special import ndtri
-
     levels = np.unique(np.concatenate([p, np.linspace(0, 1, 513)]))
     middle, share = (levels[1:] + levels[:-1]) / 2, np.diff(levels)
     values = ndtri(np.interp(middle, p, u))

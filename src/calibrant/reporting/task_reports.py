@@ -32,6 +32,7 @@ from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
 from calibrant.reporting.contents import (
+    IMPOSSIBLE,
     Assembly,
     Audited,
     BinCounts,
@@ -485,8 +486,16 @@ def probability_measures(part: Part, *, scores: bool = True) -> list[Callable[[]
         lambda: part.slope,
         lambda: part.intercept,
         lambda: part.observed_expected,
-        *((lambda: part.brier, lambda: part.log_loss, lambda: auc(cells)) if scores else ()),
+        *(partial(with_own_interval, score, part.sample) for score in ((brier, log_loss, auc) if scores else ())),
     ]
+
+
+def with_own_interval(estimator: Callable[..., Estimate], data: Any) -> Estimate:
+    """A mean score or the AUC with its interval; without one where these rows have none."""
+    try:
+        return interval(estimator, data)
+    except IMPOSSIBLE:
+        return estimator(data)
 
 
 class MulticlassReport(TaskReport[ProbabilityVectors]):
@@ -568,8 +577,8 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """Estimates of the top label and of all classes; scores are of the whole vector."""
-        more = (partial(classwise, ece, self.data), partial(brier, self.data), partial(log_loss, self.data))
-        return [*probability_measures(self.part, scores=False), *more]
+        scores = (partial(with_own_interval, score, self.data) for score in (brier, log_loss))
+        return [*probability_measures(self.part, scores=False), partial(classwise, ece, self.data), *scores]
 
     def tests(self, known: ProbabilityVectors) -> tuple[Significance, ...]:
         """Of whole vectors, and of the confidence."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln, digamma, polygamma
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
@@ -265,8 +266,6 @@ def fit_beta(z: Floats) -> BetaScores:
     means = np.array([log_probability(z).mean(), log_complement(z).mean()])
 
     def negative_likelihood(parameters: Floats) -> tuple[float, Floats, Floats]:
-        from scipy.special import betaln, digamma, polygamma
-
         total = parameters.sum()
         value = float(betaln(*parameters) - parameters @ means)
         gradient = digamma(parameters) - digamma(total) - means
@@ -287,7 +286,6 @@ def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[BetaScores, flo
     whose best P is the observed share, or T where that is more. An atom is kept if it lowers the AIC.
     """
     from scipy.optimize import minimize
-    from scipy.special import betaln
 
     n, start = len(z), fit_beta(z)
     means = np.array([log_probability(z).mean(), log_complement(z).mean()])

@@ -12,7 +12,7 @@ from calibrant.cli import files
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_of_completion_is_shown_for_every_shell(shell):
     environment = {**os.environ, "_CALIBRANT_COMPLETE": f"source_{shell}"}
-    done = subprocess.run([sys.executable, "-m", "calibrant.cli"], capture_output=True, env=environment, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "calibrant"], capture_output=True, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr
     assert b"_CALIBRANT_COMPLETE" in done.stdout
     assert b"calibrant" in done.stdout
@@ -25,7 +25,7 @@ def test_options_are_completed():
         "COMP_WORDS": "calibrant measure --mem",
         "COMP_CWORD": "2",
     }
-    done = subprocess.run([sys.executable, "-m", "calibrant.cli"], capture_output=True, env=environment, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "calibrant"], capture_output=True, env=environment, timeout=60)
     assert done.stdout.decode().split() == ["--members"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import files
+from calibrant.scale import duckdb_files
 
 TASK = ["--truth", "y", "--prob", "p"]
 
@@ -110,6 +111,21 @@ def test_very_many_rows_are_sampled_and_that_is_said(invoke_in, folder, monkeypa
     assert "random sample of 500" in (folder / "page.html").read_text(encoding="utf8")
     again = invoke_in(folder, "audit", "scores.parquet", *TASK, "--features", "age")[1]
     assert again == out
+
+
+def test_the_report_reads_its_file_once(invoke_in, folder, monkeypatch):
+    reads = []
+    monkeypatch.setattr(files, "read", lambda *given: reads.append(given) or duckdb_files.read(*given))
+    code, out, _ = invoke_in(folder, "report", "scores.parquet", *TASK, "--audit", "*")
+    assert (code, len(reads)) == (0, 1)
+    assert "Where, for whom" in out
+
+
+def test_a_report_of_a_table_says_that_it_has_no_rows_to_audit(invoke_in, folder, monkeypatch):
+    monkeypatch.setattr(files, "TABLE_ROWS", 500)
+    code, out, _ = invoke_in(folder, "report", "scores.parquet", *TASK, "--audit", "age")
+    assert code == 0
+    assert "A table has no rows to audit by features" in out
 
 
 def test_the_report_has_a_section(invoke_in, folder):

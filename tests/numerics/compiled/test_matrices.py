@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.class_sums import checked_class_sums
+from calibrant.numerics.binned_sums import checked_class_sums
 
 pytest.importorskip("numba")
 

@@ -27,7 +27,7 @@ def test_more_labels_are_the_advice_until_the_error_is_known_to_be_small():
     assert "Label more" in JUDGED.verdict(evidence()).what_to_do
     assert "Nothing" in JUDGED.verdict(evidence(error=Value(0.003, 0.0, 0.01))).what_to_do
     off = evidence(0.001, ratio=Value(0.8, 0.7, 0.9), error=Value(0.1, 0.05, 0.15), events=1150.0)
-    assert "cal.Auto()" in JUDGED.verdict(off).what_to_do
+    assert "cal.recalibrate.Auto()" in JUDGED.verdict(off).what_to_do
 
 
 def test_the_assumption_is_said():

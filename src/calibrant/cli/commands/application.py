@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -115,11 +115,11 @@ def _version(
         raise typer.Exit
 
 
-def loaded_from(files: list[str], columns: Columns, *, gate: bool = False) -> Loaded:
+def loaded_from(files: list[str], columns: Columns, *, gate: bool = False, features: Sequence[str] = ()) -> Loaded:
     """The predictions of the files; what was guessed or left out is said. A gate refuses guesses among several."""
     from calibrant.cli.files import load
 
     with stage("Reading"):
-        loaded = load(files, replace(columns, gate=gate))
+        loaded = load(files, replace(columns, gate=gate), features=features)
     say(*loaded.notes)
     return loaded

@@ -10,7 +10,7 @@ from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import refuse, require_writable, say, stage, title_of, writing
+from calibrant.cli.console import require_writable, say, stage, title_of, writing
 from calibrant.cli.options import JUDGED, TASK, Files, Force, Json, Seed, option, takes
 
 
@@ -53,7 +53,8 @@ def report(
 
     require_writable(output, force=force, inputs=files)
     by = columns.by
-    loaded = loaded_from(files, replace(columns, by=(*by, *([time] if time else ())), model=model))
+    asked = replace(columns, by=(*by, *([time] if time else ())), model=model)
+    loaded = loaded_from(files, asked, features=audit or ())
     groups, times = by_and_time(loaded.by, by, time)
     shared: dict[str, Any] = {
         "threshold": threshold, "tolerance": tolerance, "event": event, "row": row, "source": title_of(files),
@@ -65,10 +66,7 @@ def report(
         write_model_reports(loaded, groups, times, name, shared, output, force=force, as_json=as_json, **own)
         return
     if audit:
-        from calibrant.cli.files import load_features
-
-        refuse("-" in files, "--audit reads the file twice, which standard input does not allow: give a file.")
-        shared["audit"] = load_features(files, columns, audit, seed=seed).features
+        shared["audit"] = loaded.features or {}
     with stage("Measuring") as measuring, told_to(measuring.part):
         found = build(loaded.data, by=groups, time=times, model=model, title=name, **shared)
     found = with_own_commands(found, files, columns)
@@ -85,9 +83,7 @@ def serve(
     files: Files,
     columns: Columns,
     *,
-    port: Annotated[
-        int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes any free one.")
-    ] = 8765,
+    port: Annotated[int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 for any free one.")] = 8765,
     seed: Seed = 0,
 ) -> None:
     """Open the report in the browser, served on this machine only."""

@@ -22,7 +22,7 @@ from calibrant.table.bintable import BinTable
 
 
 @dataclass(frozen=True)
-class Inversion:
+class Inversion(validation.Simulated):
     r"""Interval for the true error :math:`\theta_q = (E|S - h(S)|^q)^{1/q}`, h(s) = P(Y = 1 | S = s), by inversion.
 
     A value belongs to the interval if a test does not reject an error of that size. The gap is fitted in about √n cells
@@ -74,8 +74,7 @@ class Inversion:
     side: Side = "two-sided"
 
     def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws)
+        super().__post_init__()
         if self.side not in ("two-sided", "lower", "upper"):
             message = f"side must be 'two-sided', 'lower' or 'upper', got {self.side!r}."
             raise ValueError(message)
@@ -97,8 +96,7 @@ class Inversion:
         ends = _Ends(sample, limits, (1 - level) * (2 if self.side == "lower" else 1))
         return [
             Interval(
-                0.0 if self.side == "upper" else ends.lower(norm),
-                np.inf if self.side == "lower" else ends.upper(norm),
+                *ends.of(norm),
                 level=level,
                 method=repr(self),
                 side=self.side,
@@ -126,7 +124,12 @@ class _Ends:
     limits: Limits
     alpha: float
 
-    def lower(self, norm: float) -> float:
+    def of(self, norm: float) -> tuple[float, float]:
+        """Both ends, the upper one not below the lower one; 0 or infinity where only the other is wanted."""
+        low = 0.0 if self.limits.side == "upper" else self._lower(norm)
+        return low, np.inf if self.limits.side == "lower" else max(self.limits.upper(norm), low)
+
+    def _lower(self, norm: float) -> float:
         """The lower end: at least that of the mean gap, and 0 unless the test rejects."""
         if self.limits.silent:
             return 0.0
@@ -136,11 +139,6 @@ class _Ends:
         if low > 0 and not excluded and not self._held:
             low = 0.0
         return max(low, self.rate.least_gap(share)) if low > 0 or excluded else 0.0
-
-    def upper(self, norm: float) -> float:
-        """The upper end, not below the lower one."""
-        found = self.limits.upper(norm)
-        return found if self.limits.side == "upper" else max(found, self.lower(norm))
 
     @cached_property
     def rate(self) -> EventRate:

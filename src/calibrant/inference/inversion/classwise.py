@@ -153,7 +153,7 @@ Law = Callable[[float], Floats]
 
 
 @dataclass(frozen=True)
-class ClasswiseInversion:
+class ClasswiseInversion(validation.Simulated):
     r"""Interval of the mean error over classes, :math:`\frac1K\sum_k (E|p_k - E[Y_k|p_k]|^q)^{1/q}`, by test inversion.
 
     The gap of each class is fitted by least squares as by `Inversion`, with about 2.5 + 1.1 log(4 Σ p(1 - p)) knots;
@@ -199,13 +199,10 @@ class ClasswiseInversion:
     """
 
     serves: ClassVar[str] = "classes"
+    least_draws = 2
 
     draws: int = 399
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Multiclass, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval of the mean error in this norm, a number from 1 to 2."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import fdtri, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
@@ -26,7 +26,7 @@ PIT_STEPS, CELLS = 12, 100
 
 
 @dataclass(frozen=True)
-class PitInversion:
+class PitInversion(validation.Simulated):
     r"""Interval for the distance between nominal and observed coverage of predicted distributions.
 
     The target of `interval_error`, `quantile_error` and `pit_error` is the norm of :math:`G(p) = F(p) - p`, with F the
@@ -58,13 +58,10 @@ class PitInversion:
     """
 
     serves: ClassVar[str] = "forecasts"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval for the target of an estimate that says of which curve and levels it is."""
@@ -195,10 +192,11 @@ def _error(
     if central:
         matrix = matrix[: len(wanted)] - matrix[len(wanted) :]
     inner, last = matrix[:, 1:-1], matrix[:, -1]
+    same = np.array_equal(nodes, wanted) and not central
     cells = len(wanted) + 1 if everywhere else len(wanted)  # gaps vanish at both ends, where an integral begins
 
     def error(running: Floats) -> Floats:
-        gaps = np.abs(running @ inner.T + last - wanted)
+        gaps = np.abs((running if same else running @ inner.T + last) - wanted)
         if np.isinf(norm):
             return np.asarray(gaps.max(axis=1))
         return np.asarray(((gaps**norm).sum(axis=1) / cells) ** (1 / norm))
@@ -237,7 +235,7 @@ TAILS = "tails too heavy for this many rows: errors larger than any in the sampl
 
 
 @dataclass(frozen=True)
-class SpreadInversion:
+class SpreadInversion(validation.Simulated):
     r"""Interval for the true error of predicted spreads by test inversion.
 
     With :math:`r(\sigma) = \sqrt{\mathrm E[e^2 \mid \sigma]}/\sigma` the target of `ence` and `sweep_ence` is
@@ -280,13 +278,10 @@ class SpreadInversion:
     """
 
     serves: ClassVar[str] = "forecasts"
+    least_draws = 2
 
     draws: int = 299
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.seed(self.seed)
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:
         """The interval for a "relative spread error" in its norm, or for the "variance error"."""
@@ -371,7 +366,7 @@ class _Trials:
             last = self._last_plausible(multiples[:, None] * shape)
             if last is None and which > 0:
                 continue
-            top = max(0.0 if last is None else float(multiples[last]), 1.0)
+            top = 1.0 if last is None else max(float(multiples[last]), 1.0)
             yield self._path(np.linspace(0, top, STEPS)[:, None] * shape)
         if self.error.shifted:
             yield from self._shifted()
@@ -384,7 +379,7 @@ class _Trials:
             return
         multiples = np.linspace(0, 2 * np.abs(fit.shape).max() / np.abs(standing).max(), SEARCH)
         last = self._last_plausible(multiples[:, None] * standing)
-        top = max(0.0 if last is None else float(multiples[last]), 1.0)
+        top = 1.0 if last is None else max(float(multiples[last]), 1.0)
         yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
 
     def _shifted(self) -> Iterator[Path]:
@@ -426,15 +421,11 @@ class _Trials:
 
     def _signed_excess(self) -> float:
         """The upper limit of the mean of e² - σ² with the signs of the fit: the variance error if they are right."""
-        from scipy.special import ndtri
-
         fit = self.fit
         return abs(float(np.sign(fit.gap) @ fit.excess)) + float(ndtri(1 - tail_risk(self.level))) * fit.excess_error
 
     def _convex_bound(self) -> float:
         """The error of the shape plus its standard errors: norms are convex, so noise makes them larger on average."""
-        from scipy.special import ndtri
-
         fit, error, step = self.fit, self.error, 1e-4
         slope = (error.power(fit.shape + step) - error.power(fit.shape - step)) / (2 * step)
         whole = max(float(error(fit.shape + more, fit.share)) for more in (0.0, fit.missing))
@@ -480,8 +471,6 @@ class _ClusterLine:
 
     def ends(self, error: SpreadError, share: Floats, clusters: float, level: float) -> tuple[float, float]:
         """The smallest and the largest error of lines in the confidence ellipse."""
-        from scipy.special import fdtri
-
         number = self.columns.shape[1]
         radius = float(np.sqrt(number * fdtri(number, max(clusters - number, 1.0), level)))
         angle = np.linspace(0, 2 * np.pi, 73)[:-1]

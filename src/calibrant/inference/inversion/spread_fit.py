@@ -29,8 +29,7 @@ from calibrant.numerics.inversion import (
     whole_knots,
 )
 from calibrant.numerics.rows import all_alike
-from calibrant.table.bintable import BinTable
-from calibrant.table.of_data import fine
+from calibrant.table.bintable import BinTable, fine
 
 #: Below this many rows per unit of excess kurtosis, or with this share of the fourth moment in one row and a power law
 #: of index below 4, errors that are not in the sample decide. That share falls with the number of rows beyond these as

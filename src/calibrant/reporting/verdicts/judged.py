@@ -86,7 +86,7 @@ def _what_to_do(e: JudgedAnswers, row: Row) -> str:
         names = ", ".join(one.name for one in flagged_groups(e.groups))
         return f"Look at {names}: fit a map to the gold labels of each, when there are enough of them. {more}"
     if e.gold >= FEWEST_ROWS and e.rarer_gold >= FEWEST_EVENTS:
-        return "Recalibrate with a map fitted to the gold labels: cal.Auto().fit(data.labelled())."
+        return "Recalibrate with a map fitted to the gold labels: cal.recalibrate.Auto().fit(data.labelled())."
     return f"Too few gold labels to fit or judge a map. {more}"
 
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score, cross_validate
 
 import calibrant as cal
 from calibrant.integrations.sklearn import make_scorers
-from calibrant.integrations.sklearn.scorers import scores_of, task_of
+from calibrant.integrations.sklearn.classifier import scores_of, task_of
 from tests.integrations.sklearn.classified_rows import rows
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.numerics.rows import SUMS
-from calibrant.table.of_data import (
+from calibrant.table.bintable import (
     binned,
     fine,
     group_tables,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.numerics.linear_binning import (
+from calibrant.estimators.smooth_errors import (
     NODE_CHUNK,
     at_nodes,
     cosines,

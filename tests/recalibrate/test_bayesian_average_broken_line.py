@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.piecewise_linear import broken_line
+from calibrant.recalibrate.bayesian_average import broken_line
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])

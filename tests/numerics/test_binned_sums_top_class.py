@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.class_sums import checked_top_class
+from calibrant.numerics.binned_sums import checked_top_class
 
 numba = pytest.importorskip("numba")
 

@@ -1,6 +1,0 @@
-"""`python -m calibrant.cli` is the command `calibrant`."""
-
-from calibrant.cli import main
-
-if __name__ == "__main__":
-    main()
