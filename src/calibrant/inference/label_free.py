@@ -368,8 +368,7 @@ def _relabelled(
     """
     n = int(cells.count.sum())
     old = old.clip(1e-4, 1 - 1e-4)
-    # Poisson counts, since a share depends on their proportions alone: a multinomial draw takes twice the time
-    again = rng.poisson(cells.count, (DRAWS, len(cells.count))).astype(np.float64)
+    again = rng.multinomial(n, cells.count / n, DRAWS).astype(np.float64)
     share = _most_likely_share(np.vstack([drawn, middle]), np.vstack([again, cells.count]), old)
     moved = log_odds(share) - log_odds(old)
     ends = np.quantile(share[:-1], [(1 - level) / 2, (1 + level) / 2])
