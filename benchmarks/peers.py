@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ TIMED = (
 Verdict = tuple[bool, str]
 
 
+@cache
 def curves(case: str) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Rows, observed frequency and mean score of each bin: with bins closed on the right, and on the left."""
     y, p = asked.ece_case(case)
@@ -97,20 +99,24 @@ def curves(case: str) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     return found
 
 
+@cache
 def smooth_definition(case: str) -> float:
     """The smooth ECE of the width by its integral: all scores and their images beyond 0 and 1."""
     y, p = asked.smooth_case(case)
-    t = np.linspace(0, 1, 4001)
-    smoothed = sum(stats.norm.pdf(t[:, None], images, asked.SIGMA) @ (y - p) for images in (p, -p, 2 - p))
+    t = np.linspace(0, 1, 2001)
+    kernels = (np.exp(-(((t[:, None] - images) / asked.SIGMA) ** 2) / 2) for images in (p, -p, 2 - p))
+    smoothed = sum(kernel @ (y - p) for kernel in kernels) / (np.sqrt(2 * np.pi) * asked.SIGMA)
     return float(np.trapezoid(np.abs(smoothed), t) / len(p))
 
 
+@cache
 def true_error(world: str) -> float:
     """E|true probability - score|."""
     p = asked.BINARY[world][0](np.random.default_rng(5), 10**6)
     return float(np.abs(asked.BINARY[world][1](p) - p).mean())
 
 
+@cache
 def true_coverage(world: str) -> float:
     """The mean over levels of |P(error inside the central interval) - level|."""
     factor, heavy = asked.FORECASTS[world]
@@ -122,6 +128,7 @@ def true_coverage(world: str) -> float:
     return float(integrate.quad(gap, 0, 1, limit=200)[0])
 
 
+@cache
 def crps_definition(case: str) -> float:
     """The CRPS by its integral, row by row."""
     y, mean, std = asked.crps_case(case)

@@ -216,7 +216,7 @@ class Audit:
         """The map with features, fitted to all rows: equal to `FeatureMap(seed=seed).fit(data, features=X)`."""
         if not isinstance(self.task, Binary):
             fail(
-                "repair() needs binary predictions; of several classes, audit one with data.one_vs_rest()[label].",
+                "repair() needs binary predictions; for multiclass data, audit data.one_vs_rest()[label].",
                 TypeError,
             )
         return FeatureMap.of_path(self.rows, self._path)
@@ -242,10 +242,9 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        found: dict[str, Any] = {"n": self.n, "alpha": self.alpha}
-        found |= {"test": self.test.to_dict(), "error": self.error.to_dict()}
-        found["segments"] = [one.to_dict() for one in self.segments]
-        return found | {"features": [one.to_dict() for one in self.features]}
+        found = {"n": self.n, "alpha": self.alpha, "test": self.test.to_dict(), "error": self.error.to_dict()}
+        lists: dict[str, Any] = {"segments": self.segments, "features": self.features}
+        return found | {name: [one.to_dict() for one in parts] for name, parts in lists.items()}
 
 
 @takes_columns
@@ -259,7 +258,7 @@ def audit(
     most: int = 8,
     **columns: Unpack[Columns],
 ) -> Audit:
-    r"""Audit a model with respect to features: one test, one number, few confirmed segments, one map.
+    r"""Audit calibration given features: a test, the size of the error, confirmed segments and a repair.
 
     The hypothesis is E[Y | X, p] = p. Then outcomes given (X, p) are Bernoulli with known probabilities, so that every
     statistic whose coefficients do not depend on the outcomes it is applied to has a known law:
@@ -280,14 +279,14 @@ def audit(
         the error rates; of forecasts, whether the central 90 % interval (for quantiles, between the outermost levels)
         holds its share of outcomes.
     X : data frame, mapping of columns, or array
-        One row per prediction. Numbers, truth values and categories (text); missing is a value. Any columns that are
-        known of the rows, whether the model uses them or not.
+        One row per prediction. Numbers, booleans and categories (text); a missing value is a category of its own. Any
+        columns, whether or not the model uses them.
     alpha : float
         Significance of the segments, and one less the confidence of the bound.
     seed : int
         Decides the splits of the rows. The order of rows and columns does not matter.
     most : int
-        Segments that are looked for in each half.
+        The largest number of segments to search for in each half.
 
     Returns
     -------
@@ -295,8 +294,8 @@ def audit(
 
     Notes
     -----
-    A model is never shown to be calibrated: only nothing was found. Errors that show in no pair of features may be
-    missed. With clusters there is no look at tables, and fewer than 15 clusters claim nothing.
+    The audit never shows that a model is calibrated, only that it found nothing. It may miss errors that no pair of
+    features shows. With clusters it does not test tables; with fewer than 15 clusters it claims nothing.
 
     References
     ----------
