@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     lines = [
-        "Cross-fitted variational error of real predictions of several classes (10,000 rows but for 20news and hpc) in "
+        "Cross-fitted variational error of real multiclass predictions (10,000 rows but for 20news and hpc) in "
         "L1, squared and KL, with both stages, and what is lost without the tables, without the local corrections, and "
         "without either, in percent of it.",
         "",

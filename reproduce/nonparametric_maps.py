@@ -133,7 +133,7 @@ class NadarayaWatson(BinaryRecalibrator):
     and q is linear between grid points: any number of rows costs one pass. The relative error of the grid is about
     (step / h)^2 / 10, 4e-6 as set here.
 
-    Several classes: all training rows are kept, and each new row is compared with each of them, in blocks: the time
+    Multiclass data: all training rows are kept, and each new row is compared with each of them, in blocks: the time
     grows with the product of their numbers. Far from all rows, q is the outcome of the nearest.
 
     q stays 1 / (n + K) away from 0, where n is the effective number of rows and K the number of classes (Laplace's rule
@@ -152,7 +152,7 @@ class NadarayaWatson(BinaryRecalibrator):
         One event: q on an even grid over [0, 1]. Where no neighbour is within reach, that of the nearest point that has
         some.
     at_, codes_, row_weight_ : arrays of shape (n, K), (n,), (n,)
-        Several classes: training vectors, ordered by class, their classes and weights.
+        Multiclass data: training vectors, ordered by class, their classes and weights.
 
     References
     ----------

@@ -6,8 +6,8 @@
     python -m tools.mutants inference numerics estimators --sample 40 --seed 3     # this many of several rooms
 
 Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
-the project, and the tests and examples of the module run on it. A mutant that passes them meets other tests that use
-the module, and then the frozen results of `make golden`. One that passes these too has survived: a test is missing, or
+the project, and the tests and examples of the module run on it. A mutant that passes them meets the frozen results of
+`make golden`, and then other tests that use the module. One that passes these too has survived: a test is missing, or
 the fault makes no difference. Survivors are written to `mutants/<room>.md`. Slow tests do not run.
 """
 
@@ -212,12 +212,12 @@ def _run(project: Project, chosen: list[tuple[str, Any]], *, deadline: float, jo
         for mutant in pool.map(partial(_tried, deadline=deadline), tasks):
             print(f"{mutant.outcome:8} {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
             mutants.append(mutant)
+        golden = dict.fromkeys(modules, GOLDEN)  # quicker than the other tests
+        mutants = _tried_again(pool, tasks, mutants, golden, "moved frozen results", deadline=deadline)
         durations = Durations.load(project.root)
         others = {module: tests for module in modules if (tests := other_tests(project, module, durations))}
         elsewhere = {module: _command(tests) for module, tests in others.items()}
-        mutants = _tried_again(pool, tasks, mutants, elsewhere, "killed elsewhere", deadline=deadline)
-        golden = dict.fromkeys(modules, GOLDEN)
-        return _tried_again(pool, tasks, mutants, golden, "moved frozen results", deadline=deadline)
+        return _tried_again(pool, tasks, mutants, elsewhere, "killed elsewhere", deadline=deadline)
 
 
 def _tried_again(

@@ -22,8 +22,8 @@ FIRST_LINES = {
     "simulate": "How biased is each estimator at my sample size, and how small an error can I detect?",
     "compare": "Which of two models is better calibrated on the same rows?",
     "serve": "Open the report in the browser, served on this machine only.",
-    "audit": "Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads.",
-    "monitor": "Watch calibration: add rows with known outcomes.",
+    "audit": "Find segments in which the model is wrong, and by how much; fit a repair, a map that `apply` reads.",
+    "monitor": "Monitor calibration: add rows with known outcomes.",
     "demo": "Simulate predictions and run the commands that you would run on your own file: report, audit, repair, "
     "monitor.",
 }

@@ -104,7 +104,7 @@ def test_groups_that_double_precision_does_not_tell_apart_are_refused(tmp_path):
     for name in ("log.parquet", "log.csv"):
         for found in both(tmp_path / name, by=("id",)):
             assert set(sizes(found.by)) == {str(2**53 + 1), str(2**53 + 2)}
-    with pytest.raises(InvalidPredictions, match="cannot be told from its neighbours"):
+    with pytest.raises(InvalidPredictions, match="cannot be distinguished from its neighbours"):
         both(tmp_path / "log.jsonl", by=("id",))
 
 

@@ -130,7 +130,7 @@ def test_readable_numbers_lie_between_their_ends(low):
         ({"x": [1.0]}, "one entry for each of the 2 rows"),
         ({"x": ["a", 1]}, "values of type int and str"),
         ({"x": [[1], [2]]}, "one entry for each"),
-        ({"x": [1j, 2j]}, "numbers, truth values or text"),
+        ({"x": [1j, 2j]}, "numbers, booleans or text"),
         ({}, "no columns"),
         (pl.LazyFrame({"x": [1, 2]}), "lazy frame"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "several columns|duplicate|unique"),

@@ -131,7 +131,7 @@ def test_the_event_of_two_labels():
     )
     np.testing.assert_array_equal(cal.Binary(np.where(Y == 0, 2, 1), P[:, 0], positive=2).y_true, expected.y_true)
     with pytest.raises(
-        cal.InvalidPredictions, match="positive='Fraud' is no label of y_true, which holds 'fraud', 'ok'"
+        cal.InvalidPredictions, match="positive='Fraud' is not a label of y_true, which holds 'fraud', 'ok'"
     ):
         cal.Binary(labels, P[:, 0], positive="Fraud")
     with pytest.raises(cal.InvalidPredictions, match="must hold two labels, but it holds 3: 'ant', 'cat', 'dog'"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import calibrant as cal
+from calibrant.estimators.regression_spread import ence_null
 
 
 def world(n=2000, seed=0, factor=1.0, tail=None):
@@ -367,3 +368,14 @@ def test_the_mean_over_bins_is_equation_8_where_bins_are_unequal():
     found = cal.ence(data, bins=cal.Edges([0.0, *edges[1:-1], data.std.max()]))
     assert found.details["mean_over_bins"] == pytest.approx(np.mean(gaps), rel=1e-9)
     assert found == pytest.approx(np.dot(gaps, [0.1, 0.4, 0.5]), rel=1e-9)
+
+
+def test_the_law_of_a_calibrated_ence_weighs_bins_by_their_rows():
+    rng, sizes = np.random.default_rng(5), (100, 200, 300)
+    squares = np.split(rng.normal(size=(4000, 600)) ** 2, np.cumsum(sizes)[:-1], axis=1)
+    drawn = sum(n / 600 * np.abs(np.sqrt(some.mean(axis=1)) - 1) for n, some in zip(sizes, squares, strict=True))
+    std = np.repeat([1.0, 2.0, 3.0], sizes)
+    table = cal.BinTable.of(cal.Gaussian(std, np.zeros(600), std), cal.table.Distinct())
+    mean, sd = ence_null(table, 3.0)
+    assert mean == pytest.approx(drawn.mean(), rel=0.02)
+    assert sd == pytest.approx(drawn.std(), rel=0.04)

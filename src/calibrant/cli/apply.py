@@ -168,7 +168,7 @@ def _parsed(line: str, row: int) -> dict[str, Any] | None:
     try:
         found = json.loads(line, object_pairs_hook=_with_names_once)
     except _NameTwice as error:
-        message = f"Line {row:,} has several values of {error}: leave all but one out."
+        message = f"Line {row:,} has several values of {error}: keep only one."
         raise InvalidPredictions(message) from None
     except (ValueError, RecursionError):
         return None
@@ -205,7 +205,7 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         try:
             found, end = decoder.raw_decode(text, at)
         except _NameTwice as error:
-            message = f"Object {row:,} of the file has several values of {error}: leave all but one out."
+            message = f"Object {row:,} of the file has several values of {error}: keep only one."
             raise InvalidPredictions(message) from None
         except (ValueError, RecursionError) as error:
             message = f"The file is not JSON: object {row:,} cannot be read ({error})."

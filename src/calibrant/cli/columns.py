@@ -242,7 +242,7 @@ class Columns:
         refuse(judged and (not_binary or labelled), words)
         words = "Judged answers have no row weights: --label-weight says how rows were chosen to be labelled."
         refuse(judged and self.weight is not None, words)
-        words = "--drop-missing would leave out the answers without a gold label, which --judge is for: leave it out."
+        words = "--drop-missing would drop the answers without a gold label, which --judge needs: leave it out."
         refuse(judged and self.drop_missing, words)
         words = "--cluster is not for positive-unlabeled data."
         refuse(self.cluster is not None and labelled, words)

@@ -61,10 +61,10 @@ def _flag(flag: str, words: str) -> tuple[Any, Any]:
 SHARED: dict[str, tuple[Any, Any]] = {
     "truth": _one("--truth", "COLUMN", "Outcomes (0/1, yes/no, class or number): column or SQL."),
     "prob": (Prob, None),
-    "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); of a log: its metric or scorer."),
+    "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); for a log, its metric or scorer."),
     "confidence": _one("--confidence", "COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
     "judge": _one(
-        "--judge", "COLUMN", "Judged answers: a judge's score, --truth being known of few; once per judge.", list[str]
+        "--judge", "COLUMN", "Judged answers: a judge's score (--truth may be mostly empty); once per judge.", list[str]
     ),
     "label_weight": _one(
         "--label-weight", "COLUMN", "Judged answers: 1 / the probability of being labelled, up to a factor."

@@ -178,7 +178,7 @@ def _require_told_apart(selection: Selection, name: str) -> None:
     largest = selection.relation.aggregate(f"max(abs({column})) FILTER (NOT isnan({column}))").fetchall()[0][0]
     if largest is not None and largest >= LARGEST_WHOLE:
         fail(
-            f"Column {name!r} (--by) holds {largest:.17g} in double precision, which cannot be told from its "
+            f"Column {name!r} (--by) holds {largest:.17g} in double precision, which cannot be distinguished from its "
             "neighbours. Write such groups as text, or as whole numbers to a Parquet file."
         )
 

@@ -102,7 +102,7 @@ def _refuse_merged(values: list[Any]) -> None:
     for value in values:
         other = known.setdefault(float(value) if abs(value) < 1e308 else np.inf, value)
         if other != value and isinstance(value, (int, np.integer)) and isinstance(other, (int, np.integer)):
-            message = f"{{name}} holds whole numbers that double precision cannot tell apart ({other} and {value})."
+            message = f"{{name}} holds whole numbers that double precision cannot distinguish ({other} and {value})."
             raise UnreadableArrayError(message)
 
 

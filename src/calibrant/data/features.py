@@ -72,7 +72,7 @@ class Feature:
     def codes(self, column: Column) -> FeatureCodes:
         """The code of each row."""
         if column.kind != self.kind:
-            has = {"number": "numbers", "flag": "truth values", "category": "text"}
+            has = {"number": "numbers", "flag": "booleans", "category": "text"}
             fail(f"Feature {self.name!r} must hold {has[self.kind]}, as in the fit, but holds {has[column.kind]}.")
         if self.kind == "category":
             place: dict[str | None, int] = {text: code for code, text in enumerate(self.values)}
@@ -244,7 +244,7 @@ def _of_array(shown: str, array: NDArray[Any]) -> Column:
     if kind in "US":
         return Column("category", np.empty(0), [_text(value) for value in array.tolist()])
     if kind not in "fiub":
-        fail(f"{shown} must hold numbers, truth values or text, got {array.dtype}.")
+        fail(f"{shown} must hold numbers, booleans or text, got {array.dtype}.")
     numbers = array.astype(np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
@@ -265,9 +265,7 @@ def _of_objects(shown: str, values: list[Any]) -> Column:
         return _of_array(shown, np.array([np.nan if value is None else float(value) for value in values]))
     if not all(issubclass(kind, str | bytes) for kind in kinds):
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
-        fail(
-            f"{shown} must hold numbers, truth values or text, got values of type {names}: convert them to one of them."
-        )
+        fail(f"{shown} must hold numbers, booleans or text, got values of type {names}: convert them to one of them.")
     return Column("category", np.empty(0), [None if value is None else _text(value) for value in values])
 
 

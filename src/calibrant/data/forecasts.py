@@ -71,7 +71,7 @@ class Forecast(Predictions):
 class Gaussian(Forecast):
     """Predicted means and standard deviations, and the observed values.
 
-    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row (e.g. the coordinates of a box).
+    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row, such as the coordinates of a box.
 
     >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
     <Gaussian, n=2>
@@ -146,11 +146,11 @@ class Quantiles(Forecast):
     Parameters
     ----------
     y_true : array-like of shape (n,)
-    levels : array-like of shape (q,), rising, inside (0, 1)
+    levels : array-like of shape (q,), increasing, inside (0, 1)
     values : array-like of shape (n, q)
-        Column j holds the predicted `levels[j]` quantile; rows must not fall.
+        Column j holds the predicted `levels[j]` quantile; values must not decrease along a row.
     sort : bool
-        Sort rows whose quantiles cross instead of refusing them.
+        Sort the quantiles of rows in which they cross, instead of raising an error.
 
     Examples
     --------

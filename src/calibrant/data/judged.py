@@ -72,23 +72,23 @@ class NextLabels:
 
 
 class Judged(Predictions):
-    r"""Answers of which few have a gold label and all have a judge's score.
+    r"""Answers with a judge's score each, and gold labels for a few of them.
 
-    Of each answer, gold says whether it is right, and `p` is the confidence that it is. The score of a judge (a
-    language model, a second annotator, a heuristic) is known for all rows. The judge is recalibrated: m is its
-    cross-fitted forecast of gold, and
+    `gold` says whether an answer is right, and `p` is the confidence that it is. All rows have the score of a judge: a
+    language model, a second annotator or a heuristic. The judge is recalibrated: m is its cross-fitted forecast of
+    gold, and
 
     .. math:: \tilde y_i = m_i + R_i w_i (y_i - m_i), \qquad R_i = 1 \text{ where gold is known, else } 0,
 
     is the *rectified outcome*, whose mean is that of gold whatever the judge, if rows were labelled with probability
     proportional to :math:`1 / w_i`. `interval`, `by_group` and `compare` use it for `accuracy`, `observed_expected`,
-    `calibration_slope` and calibration errors. A useless judge costs little and a wrong one does no harm, but a group
-    of rows without any gold label has no number.
+    `calibration_slope` and calibration errors. A useless judge widens intervals by up to 10 %, and a wrong one does not
+    bias them. A group without gold labels gets no number.
 
     Parameters
     ----------
     gold : array-like of 0 and 1, or bool, and missing values
-        Missing (None, NaN) where no gold label is known. At least five must be known.
+        None or NaN where the label is missing. At least five labels are needed.
     p : array-like in [0, 1]
         The confidence that the answer is right.
     judge : array-like of numbers
@@ -105,9 +105,9 @@ class Judged(Predictions):
     Notes
     -----
     The forecast is a ridge logistic regression of gold on the score, the log odds of p and a column for each group of
-    `by`, fitted without the fold of each labelled cluster, and drawn towards a constant as far as the gold labels that
-    were held out say. Gold labels are taken as true. Labels chosen by interest, not by known probabilities, cannot be
-    corrected.
+    `by`, fitted without the fold of each labelled cluster, and shrunk towards a constant as far as held-out gold labels
+    suggest. Gold labels are treated as true. Labels chosen by interest rather than with known probabilities cannot be
+    corrected for.
 
     References
     ----------
@@ -233,9 +233,7 @@ class Judged(Predictions):
             fail(f"There are {self.scores.shape[1]} judges, numbered from 0, got number={number}.", ValueError)
         score, data = self.scores[:, number], self.labelled()
         given = ~np.isnan(score)
-        remedy = (
-            " Scores on another scale are not probabilities; divide those of 0 to 10 by 10, say, if they are meant so."
-        )
+        remedy = " Scores on another scale are not probabilities; if 0 to 10 means 0 to 1, divide by 10."
         inside = ~given | ((score >= 0) & (score <= 1))
         validation.require("judge", score, inside, "must lie in [0, 1] to be judged as a probability", remedy=remedy)
         some = data.take(given[self.known])

@@ -122,7 +122,7 @@ def positive_labels(name: str, values: ArrayLike, positive: Hashable, *, length:
     if len(found) > 2:
         fail(f"{name} must hold two labels, but it holds {len(found)}: {_listed(found.tolist())}. Use Multiclass.")
     if positive not in found.tolist():
-        fail(f"positive={positive!r} is no label of {name}, which holds {_listed(found.tolist())}.")
+        fail(f"positive={positive!r} is not a label of {name}, which holds {_listed(found.tolist())}.")
     return (labels == positive).astype(np.int8)
 
 

@@ -55,9 +55,9 @@ class Predictions(ABC):
     Weights are importance weights: multiplying all of them by the same number changes nothing. Rows whose group is
     missing are one group, "(missing)".
 
-    The columns are read-only. What was given as an array that can be written to is copied, so that changing it
-    afterwards changes no result; a read-only array (such as one of Arrow, or a memory map opened for reading) is not.
-    Functions that take plain arrays, such as ``ece(y_true, y_prob)``, never copy them.
+    The columns are read-only. A writable array is copied, so that changing it afterwards does not change a result; a
+    read-only array (Arrow, a memory map opened for reading) is not. Functions that take plain arrays, such as
+    ``ece(y_true, y_prob)``, never copy them.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class Binary(Predictions):
     weight, group : array-like, optional
         Row weights (not negative), and ids of rows that belong together.
     clip : bool
-        Repair probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
+        Clip probabilities that lie outside [0, 1] by at most 1e-6, instead of raising an error.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class Binary(Predictions):
 
 
 class Confidence(Binary):
-    """How sure a model was of each of its answers, and whether the answer was right.
+    """The confidence of a model in each of its answers, and whether the answer was right.
 
     The event is "this answer is right". A confidence of 0.1 therefore means *probably wrong*, not a confident
     prediction of the opposite: `risk_coverage` ranks by the confidence itself, `overconfidence` is a confidence above
@@ -338,30 +338,29 @@ class Confidence(Binary):
 
 
 class Multiclass(Predictions):
-    """Probabilities of several classes, and the observed class.
+    """One predicted probability per class, and the observed class.
 
     Parameters
     ----------
     y_true : array-like of class labels, or of shape (n, K)
-        Whole numbers 0 .. K-1, or members of `classes` (text, numbers); or one column per class with a 1 where the
-        class was observed and 0 elsewhere, or with the probability that it is the label (such as the share of
-        annotators who chose it). Measures that are linear in the outcome then average over the possible labels: the
-        scores `brier` and `log_loss`, and `ece` and `mce`. All others need the observed class and refuse.
+        Integers 0 .. K-1, or members of `classes` (text, numbers). Or one column per class: one-hot, or with the
+        probability of each label, such as the share of annotators who chose it. Measures that are linear in the
+        outcome (`brier`, `log_loss`, `ece`, `mce`) then average over the possible labels; all others raise an error.
     y_prob : array-like of shape (n, K)
         One column per class; rows sum to 1.
     logits : array-like of shape (n, K), optional
         Instead of `y_prob`: unnormalised log probabilities.
     classes : sequence, optional
-        The labels of the columns. The columns of a data frame are matched by their names: these are the labels, or hold
-        them between a shared prefix and suffix (``p_cat, p_dog``); labels that match no name are refused. Columns
-        without names are 0 .. K-1, or, for text labels, the sorted labels where there are K of them.
+        The labels of the columns. Columns of a data frame are matched by name, ignoring a prefix and a suffix that
+        all share (``p_cat, p_dog``); a label that matches no name raises an error. Columns without names are 0 .. K-1
+        or, if there are K text labels, the sorted labels.
     weight, group, clip
         As for `Binary`.
 
     Notes
     -----
-    Probabilities stay in the precision they come in. Checks and measures work on blocks of rows, so that their
-    temporary arrays are small beside the predictions; a read-only array of float32 or float64 is not copied at all.
+    Probabilities keep their precision. Checks and measures work on blocks of rows, so they need little memory; a
+    read-only array of float32 or float64 is not copied.
 
     Examples
     --------

@@ -28,7 +28,7 @@ _BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
 
 
 class InvalidPredictions(ValueError):
-    """The input cannot be a set of predictions; the message says why and where.
+    """Invalid input; the message names the argument, the rule, the number of offending rows and the first of them.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:
     """Outcomes with one column per class: a single 1 per row, or probabilities."""
     sums = matrix.sum(axis=1, dtype=np.float64)
     valid = _within(matrix, 0.0) & (np.abs(sums - 1) <= SUM_TOLERANCE)
-    remedy = " Rows of which several classes are true are one Binary task per class."
+    remedy = " If more than one class can be true for a row, use one Binary task per class."
     rule = "with one column per class must have a single 1 per row, or probabilities that sum to 1"
     require(name, matrix, valid, rule, remedy=remedy)
     return matrix.astype(np.float64)

@@ -53,9 +53,9 @@ def ece(
     data : Predictions, BinTable, or y_true
         What to measure; with plain arrays, `y_prob` comes second.
     bins : Binning
-        How to cut the predictions; a table that has bins already is taken as it is.
+        How to bin the predictions. Not used for a table that already has bins.
     norm : float
-        The exponent q of at least 1, or infinity for the largest gap.
+        The exponent q, at least 1; infinity gives the largest gap.
 
     References
     ----------
@@ -330,13 +330,13 @@ def sweep_ece(
     rank: Rank = "floor",
     **columns: Unpack[Columns],
 ) -> Estimate:
-    r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose outcomes rise.
+    r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose mean outcomes increase.
 
     .. math:: b^\star = \max\{b : \bar y_1 \le \dots \le \bar y_{b'} \text{ for every } b' \le b\}
 
-    and the result is `ece` with b* bins. A true calibration curve rises, so bins whose outcomes do not rise are too
-    small to be reliable. Equal scores are never split, so the result does not depend on the order of the rows
-    (published code splits them and moves by a tenth). Where every b is in order (separable outcomes) each distinct
+    and the result is `ece` with b* bins. If the true calibration curve is increasing, bins whose outcomes are out of
+    order are too small to be reliable. Equal scores are never split, so the result does not depend on the order of the
+    rows (published code splits them and moves by a tenth). Where every b is in order (separable outcomes) each distinct
     score is a bin.
 
     Parameters

@@ -56,7 +56,7 @@ class CrossFitted:
 
     @property
     def outcome(self) -> Floats:
-        """One-hot outcomes (r, d) of several classes, 0 or 1 of binary tasks; as large as the probabilities."""
+        """One-hot outcomes (r, d) of multiclass data, 0 or 1 of binary tasks; as large as the probabilities."""
         if self.columns == 1:
             return self.observed[:, None].astype(np.float64)
         result = np.zeros(self.predicted.shape)
@@ -137,7 +137,7 @@ def divisions(n: int, columns: int) -> int:
 def multiclass_rows(
     data: Multiclass, sizes: Sequence[float], seed: Seed, *, order: NDArray[np.intp] | None = None
 ) -> CrossFitted:
-    """Rows of several classes in folds; probabilities are divided by their sum.
+    """Multiclass rows in folds; probabilities are divided by their sum.
 
     Entries have an order of their own, so that no result depends on the order of the rows; or the one given.
     """

@@ -92,15 +92,15 @@ def decompose(
               \underbrace{(\bar S_{const} - \bar S_{iso})}_{DSC} + \underbrace{\bar S_{const}}_{UNC}
 
     where S_iso is the score after isotonic regression of the outcomes on the predictions (pool adjacent violators:
-    no bins, no tuning; CORP) and S_const that of the base rate. All three are non-negative. Vectors of several classes
-    have no order; the out-of-fold probabilities of a map fitted on other rows take the place of isotonic regression.
+    no bins, no tuning; CORP) and S_const that of the base rate. All three are non-negative. Multiclass vectors
+    have no order; the out-of-fold probabilities of a map fitted on other rows replace isotonic regression.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
     score : {"brier", "log_loss"}
     method : {"corp", "variational"}, optional
-        By default "corp", and "variational" for several classes. This puts the cross-fitted map of `variational_error`
+        By default "corp", and "variational" for multiclass data. This puts the cross-fitted map of `variational_error`
         in the place of isotonic regression: it is not biased upward by fitting its own rows. In expectation the
         miscalibration is then at most the true one and the refinement at least, for every map; parts may come out
         negative by chance.
@@ -137,7 +137,7 @@ def decompose(
     if method == "variational" or (method is None and several):
         return _variational(data, y_prob, score, settings)
     if several:
-        message = "Isotonic regression needs one score per row: leave method out for several classes."
+        message = "Isotonic regression needs one score per row: leave method out for multiclass data."
         raise InvalidPredictions(message)
     if method not in ("corp", None):
         message = f"method must be 'corp' or 'variational', got {method!r}."

@@ -84,7 +84,7 @@ def kernel_error(
     .. math:: \frac{\sum_{i \ne j} w_i w_j\, k(p_i, p_j)\, \langle e_{y_i} - p_i,\, e_{y_j} - p_j\rangle}
               {\sum_{i \ne j} w_i w_j}
 
-    For several classes p is the whole vector of probabilities and e_y the one-hot outcome, so this asks for
+    For multiclass data p is the whole vector of probabilities and e_y the one-hot outcome, so this asks for
     calibration in the strongest (canonical) sense. For a binary task p is the probability of the event and the inner
     product is (y_i - p_i)(y_j - p_j); the same task as two classes counts each residual twice and its distances are
     sqrt(2) longer, so it gives 2 x this value at sqrt(2) x the bandwidth. The expectation is zero if and only if the
@@ -140,7 +140,7 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
               + \mathrm{mean}_{i \ne j \in U}\, p_i p_j k(p_i, p_j)
 
     Pairs of a row with itself are left out, in a single sample also those of a labelled row with its own copy among
-    all rows; where its label frequency c is known, residuals s / c - p take the place of the three means.
+    all rows; where its label frequency c is known, residuals s / c - p replace the three means.
     """
     cells = fine(data, None, needed_by="kernel_error")
     seen, at = cells.weight + cells.observed, task.mean_score(cells)[:, None]

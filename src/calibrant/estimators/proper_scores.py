@@ -53,7 +53,7 @@ def brier(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) 
     r"""Brier score, the mean squared error of the probabilities.
 
     .. math:: \frac1W\sum_i w_i (p_i - y_i)^2, \qquad
-              \frac1W\sum_i w_i \lVert p_i - e_{y_i}\rVert^2 \text{ for several classes}
+              \frac1W\sum_i w_i \lVert p_i - e_{y_i}\rVert^2 \text{ for multiclass data}
 
     On positive-unlabeled data it is mean_U(p²) - 2 π mean_P(p) + π, which is unbiased for the same number.
 
@@ -91,7 +91,7 @@ def log_loss(data: Data = None, y_prob: Column = None, *, floor: float = 0.0, **
     data : Binary, Multiclass, PositiveUnlabeled, fine BinTable, or y_true
     floor : float in [0, 0.5)
         Probabilities are moved into [floor, 1 - floor] before logarithms are taken, so that no row of a binary task
-        costs more than -log(floor). For several classes this is done to all probabilities of a row, and the row is then
+        costs more than -log(floor). For multiclass data this is done to all probabilities of a row, and the row is then
         rescaled to the sum it had. `method` and ``details["floor"]`` name the floor.
 
     References
@@ -209,7 +209,7 @@ def floored(p: Floats, floor: float) -> Floats:
     r"""Probabilities no nearer to 0 and 1 than `floor`.
 
     .. math:: p' = \min(\max(p, \varepsilon), 1 - \varepsilon), \qquad
-              p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for rows of several classes}
+              p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for multiclass rows}
 
     where c gives the row the sum it had before. For two classes c is 1, so that both forms agree.
 

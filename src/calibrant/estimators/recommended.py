@@ -55,25 +55,28 @@ def of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
 def averaged_error(
     data: Data = None, y_prob: Column = None, *, norm: float = 1, **columns: Unpack[Columns]
 ) -> Estimate:
-    r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
+    r"""Model-averaged calibration error: the default `calibration_error` of one probability, near zero if calibrated.
 
-    Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
-    rows and weighted by w_m: by their leave-one-out likelihood, and the more by their marginal likelihood the more that
+    Penalised logistic curves g_m of the score, from the identity to rough splines, are fitted to all rows. Their
+    weights w_m come from the leave-one-out likelihood and from the marginal likelihood, which counts more the more it
     favours the identity. With the plug-in square A of the average and the part V of it that is due to noise alone,
 
     .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
               \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
               \sqrt{\max\bigl(0, 1 - (V/A)^5\bigr)}
 
-    where bars are means over the rows. Where the curve is well above its noise, shrinkage of the curves (downward)
-    and noise (upward) balance, and nothing is subtracted; as noise explains more and more of A, the result goes to
-    zero. On the ten published worlds and on their calibrated twins this has less bias than `debiased_ece` and
-    `sweep_ece`, and no larger root mean squared error, from 200 to 12,800 rows: see reproduce/results/averaged.md.
+    where bars are means over the rows. Well above the noise, shrinkage of the curves (downward) and noise (upward)
+    balance, and nothing is subtracted; as noise explains more of A, the result goes to zero.
+
+    For calibrated predictions it is nearest to zero in all nine cells simulated (reproduce/results/choose.md). For
+    miscalibrated predictions no estimator is best everywhere: in the ten published worlds it has less bias than
+    `debiased_ece` and `sweep_ece` (reproduce/results/averaged.md); in 18 cells of other worlds it has the smaller root
+    mean squared error in 7. With few rows, and where the error changes quickly with the score, it is too low.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
-        Binary predictions; for several classes take `Multiclass(...).top_label()`.
+        Binary predictions; for multiclass data take `Multiclass(...).top_label()`.
     norm : float
         The exponent q, at least 1 and finite.
 
@@ -193,29 +196,31 @@ def _of_samples(samples: SortedSamples, *, norm: Any = 1, method: Choice | None 
 def calibration_error(
     data: Data = None, y_prob: Column = None, *, norm: Any = 1, method: Choice | None = None, **options: Any
 ) -> Estimate:
-    r"""The calibration error that is recommended for the task: how far predictions are from the truth, on average.
+    r"""The recommended calibration error for the task: the mean distance between predictions and true frequencies.
 
     .. math:: \bigl(\mathrm E\lvert f - \mathrm E[Y \mid f]\rvert^q\bigr)^{1/q}
 
-    for one probability f of an outcome Y, with q the `norm`; the mean length of the difference for a vector of class
-    probabilities. ``interval(calibration_error, data)`` adds a confidence interval for this true error. The name is
-    always "Calibration error", and `Estimate.method` says how it was estimated.
+    for one probability f of an outcome Y, where q is `norm`. For a vector of class probabilities it is the mean length
+    of the difference. ``interval(calibration_error, data)`` adds a confidence interval for this true error.
+    `Estimate.method` says how it was estimated.
 
     Parameters
     ----------
     data : Predictions, BinTable, or y_true
         With plain arrays, `y_prob` comes next.
     norm : float >= 1, inf, "squared", "kl", or Distance
-        As far as the method has it.
+        The norms that `method` supports.
     method : optional
-        "averaged" : `averaged_error`, the default for one probability (binary predictions, top labels, their fine
-        tables) in L1 and L2: on average nearest to the truth. "variational" : `variational_error`, the default for
-        multiclass vectors and all other norms: a lower bound in expectation. "binned" : `ece`, the default in L1 for
-        positive-unlabeled data, with `calibrant.pu.PaperBins`. "spread" : `ence`, the relative error of predicted
-        spreads, the default for forecasts that have them. "coverage" : `interval_error`, the error of the coverage of
-        central intervals, the default for quantiles.
+        - "averaged": `averaged_error`, the default for one probability (binary predictions, top labels, their fine
+          tables) in L1 and L2. It is nearest to zero for calibrated predictions; for others no estimator is best
+          everywhere.
+        - "variational": `variational_error`, the default for multiclass vectors and all other norms: a lower bound in
+          expectation.
+        - "binned": `ece`, the default in L1 for positive-unlabeled data, with `calibrant.pu.PaperBins`.
+        - "spread": `ence`, the relative error of predicted spreads, the default for forecasts that have them.
+        - "coverage": `interval_error`, the error of the coverage of central intervals, the default for quantiles.
     **options
-        Those of the method: ``calibration_error(data, method="binned", bins=EqualWidth(15))``.
+        Options of the method: ``calibration_error(data, method="binned", bins=EqualWidth(15))``.
 
     Examples
     --------

@@ -281,7 +281,7 @@ def mean_squared_z(
 
     Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can dominate the sum:
     ``details["largest_share"]`` is the share of its largest term. The null reference allows for the
-    kurtosis of the z-scores. Of ensembles it is the square of `scale_factor`.
+    kurtosis of the z-scores. For ensembles it is the square of `scale_factor`.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def std_dispersion(
 
     .. math:: \frac1{\bar\sigma}\sqrt{\frac{\sum_i (\sigma_i - \bar\sigma)^2}{n-1}}
 
-    Measures how much the predicted spread differs between rows, not whether it is right: a constant spread equal to
+    It measures how much the predicted spread varies between rows, not whether it is right: a constant spread equal to
     the overall error has an ENCE near 0 and a C_v of 0. A calibrated forecaster may have any value; the null reference
     is that of a constant spread. ``details["variance_dispersion"]`` is the same for the predicted variances.
 

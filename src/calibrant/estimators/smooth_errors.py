@@ -32,8 +32,8 @@ def ks_error(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns
 
     .. math:: \max_s \Bigl\lvert \frac1W \sum_{i : p_i \le s} w_i (p_i - y_i) \Bigr\rvert
 
-    Needs no bins and no smoothing; at most the L1 calibration error. Errors of opposite sign at neighbouring scores
-    cancel, so a small value does not prove calibration.
+    It needs no bins and no smoothing, and is at most the L1 calibration error. Errors of opposite sign at neighbouring
+    scores cancel, so a small value does not prove calibration.
 
     References
     ----------
@@ -165,7 +165,7 @@ def kde_ece(
       changes when the classes are swapped;
     - it reflects each score at the nearer end only and drops the density at exactly 0 and 1, while here every
       reflection counts and a score of 0 or 1 has the mass of any other;
-    - where there are no scores it repeats the last value; here that part of the range weighs nothing.
+    - where there are no scores it repeats the last value; here that part of the range has weight zero.
 
     References
     ----------
@@ -249,9 +249,9 @@ def smooth_ece(
               \Bigr\rvert \, dt, \qquad \mathrm{smECE} = \sigma^\star \text{ with }
               \mathrm{smECE}_{\sigma^\star} = \sigma^\star
 
-    where K_sigma is the Gaussian kernel reflected at 0 and 1 as often as needed. smECE_sigma does not rise with
-    sigma, so the fixed point is unique. There are no bins and nothing to choose; the result is a consistent
-    calibration measure: it is small if and only if the predictions are near calibrated ones.
+    where K_sigma is the Gaussian kernel reflected at 0 and 1 as often as needed. smECE_sigma does not increase with
+    sigma, so the fixed point is unique. There is nothing to choose. It is a consistent calibration measure: small if
+    and only if the predictions are near calibrated ones.
 
     Rows are shared by the neighbouring two of 2^16 + 1 nodes, and the smoothing is exact in the cosines of [0, 1];
     time is linear in the rows and nothing is sorted. With spacing h = 2^-16, smECE_sigma is off by at most

@@ -145,7 +145,7 @@ def probability_cells(data: Data, y_prob: Column, *, needed_by: str) -> BinTable
     if isinstance(cells.task, Unlabeled):
         message = f"{needed_by} needs the outcome of every row, which positive-unlabeled data do not have."
         raise InvalidPredictions(message)
-    return cells.filled().in_rows()
+    return cells.filled(in_rows=True)
 
 
 def recalibration_line(cells: BinTable) -> tuple[LogisticLine, int]:
@@ -201,7 +201,7 @@ def ici(data: Data = None, y_prob: Column = None, *, curve: Curve = "smooth", **
     data : Binary, fine BinTable, or y_true
     curve : {"smooth", "loess"}
         "smooth" is the average of penalised logistic splines behind `calibrant.recalibrate.Smoothed` (without its
-        isotonic steps), which shrinks to the diagonal what the rows cannot show. "loess" is a local quadratic
+        isotonic steps), shrunk towards the diagonal. "loess" is a local quadratic
         regression of the outcomes on the probabilities with span 0.75, for comparison with published values; it is
         fitted at every score (beyond 1024 scores, at 1024 cells of them) where R interpolates between a few, and
         may leave [0, 1].

@@ -4,7 +4,7 @@ r"""The variational estimator of the calibration error, of labelled and of posit
 
 for a risk that belongs to the distance d. A map fitted on other rows is at best the minimum, so the difference of the
 two risks out of fold has an expectation of at most the calibration error, in any norm and any number of classes.
-Without labels of negatives, the unbiased risk of positive and unlabeled rows takes the place of the risk.
+Without labels of negatives, the unbiased risk of positive and unlabeled rows replaces the risk.
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ def variational_error(
     .. math:: \widehat{CE}_p = \frac1W\sum_i w_i \langle u_p(g_i - f_i), y_i - f_i\rangle
 
     where f_i is the predicted and g_i the recalibrated probability of row i by a map fitted without its fold, y_i the
-    outcome (one-hot for several classes), and u_p(d) the gradient of the p-norm at d. The squared and the KL error
-    are differences of Brier and log scores. Noise may carry the result below zero; it is not clipped (`.clipped`
-    is).
+    outcome (one-hot for multiclass data), and u_p(d) the gradient of the p-norm at d. The squared and the KL error
+    are differences of Brier and log scores. The result may be negative by chance; use `.clipped` to clip it at zero.
 
-    What is estimated in the norm p is :math:`(E|f - E[Y|f]|^p)^{1/p}` for one probability (binary predictions, top
+    The target in the norm p is :math:`(E|f - E[Y|f]|^p)^{1/p}` for one probability (binary predictions, top
     labels), as by `ece`, and :math:`E\lVert f - E[Y|f]\rVert_p`, the mean length of a vector, for multiclass data. So
     for one probability the norm is that of the whole function, with :math:`u_p(d)_i = \operatorname{sign}(d_i)
-    |d_i|^{p-1} / (\mathrm{mean}|d|^p)^{(p-1)/p}`, mean over the fold. The paper takes the length of each row there too,
-    which for one number is the L1 error whatever p is: ``norm=1`` here.
+    |d_i|^{p-1} / (\mathrm{mean}|d|^p)^{(p-1)/p}`, mean over the fold. The paper uses the length of each row there too,
+    which for one number is the L1 error for every p: ``norm=1`` here.
 
     Parameters
     ----------
@@ -69,28 +68,27 @@ def variational_error(
         Rows of one `group` stay in one fold. The rows of a single table are divided into folds at random.
     norm : float >= 1, inf, "squared", "kl", or Distance
         inf for multiclass data only; for one probability see `mce`. "kl" is infinite where an outcome of predicted
-        probability 0 was observed: nothing is clipped unless `floor` says so. ``details`` then counts these rows and
-        names the first.
+        probability 0 was observed, unless `floor` is set; ``details`` then counts these rows and names the first.
     recalibrator : object with fit and predict_proba, optional
         A map of `calibrant.recalibrate` or any scikit-learn classifier, cloned for every fold and fed with the
         predicted probabilities (one column for binary). By default a fast average of smoothers of the logit (binary)
-        or a conditional logit with local corrections (several classes), tuned inside the training folds.
+        or a conditional logit with local corrections (multiclass data), tuned inside the training folds.
     folds : int
-        Number of folds. They are not stratified: that would break the bound.
+        Number of folds. They are not stratified, because that would break the bound.
     repeats : int, optional
         Number of divisions into folds to average over; by default 3 for at most 2,000,000 probabilities of three or
         more classes, else 1. The order of the rows never matters.
     seed : int
         Decides the folds.
     top_label : False, "reduced" or "full"
-        For several classes: the confidence of the predicted class against its accuracy, given the confidence
+        For multiclass data: the confidence of the predicted class against its accuracy, given the confidence
         alone ("reduced", the classical confidence calibration) or given the whole vector ("full", at least as
         large).
     bound : SplitSampleBound or CrossFittedBound, optional
         Add a lower confidence bound as `.interval`.
     floor : float in [0, 0.5)
         For "kl": predicted and recalibrated probabilities are moved into [floor, 1 - floor] before logarithms are
-        taken, rows of several classes then divided by their sum; see `log_loss`. The estimate is then that of the KL
+        taken, multiclass rows then divided by their sum; see `log_loss`. The estimate is then that of the KL
         error of these predictions, and `method` and `details` name the floor.
 
     Returns
@@ -180,7 +178,7 @@ def overconfidence(
 
     .. math:: E\bigl[1\{E[Y|f] \text{ is on the side of } \tfrac12 \text{ seen from } f\}\; d(f, E[Y|f])\bigr]
 
-    For several classes the predicted class is meant: its accuracy is below its confidence. Together with
+    For multiclass data this refers to the predicted class: its accuracy is below its confidence. Together with
     `underconfidence` (same options) it gives `variational_error` exactly. A predicted probability of exactly 1/2
     cannot be overconfident: its error counts as underconfidence. In a norm p > 1 the part is that of
     :math:`E|f - E[Y|f]|^p`, divided by the (p - 1)-th power of the whole error.
@@ -188,7 +186,7 @@ def overconfidence(
     Parameters
     ----------
     around_half : bool
-        Take the definition of Berta et al. (2026), Appendix C, for several classes too: in the loss, g is replaced by
+        Use the definition of Berta et al. (2026), Appendix C, for multiclass data too: in the loss, g is replaced by
 
         .. math:: g^{over} = \min(g, f) \text{ if } f > \tfrac12, \quad \max(g, f) \text{ if } f < \tfrac12, \quad
                   \tfrac12 \text{ if } f = \tfrac12

@@ -236,7 +236,7 @@ class Variational:
     def part(self, norm: Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""
         if self.runs[0].columns > 1:
-            message = "Over- and underconfidence of several classes are those of the top label."
+            message = "Over- and underconfidence of multiclass data are those of the top label."
             raise ValueError(message)
         return self._estimate(norm, part, f"{part.capitalize()}confidence")
 

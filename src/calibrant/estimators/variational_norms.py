@@ -14,7 +14,7 @@ p >= 1, d = 1  :math:`u_p(g - f)\,(y - f)`                         :math:`(E\lve
 `Distance`     :math:`\phi_f(g) + \langle s_f(g), y - g\rangle`    :math:`E\,\phi_f(E[Y|f])`
 =============  ==================================================  ===========================================
 
-where u_p(d) is the gradient of the p-norm at d, and zero at zero: of the vector of a row for several classes, and of
+where u_p(d) is the gradient of the p-norm at d, and zero at zero: of the vector of a row for multiclass data, and of
 the function under the rows of a fold for one number (d = 1; see `function_gradient`).
 """
 
@@ -37,7 +37,7 @@ class Distance:
     r"""A user-defined convex distance from the predicted probability (Proposition 2 of the paper).
 
     For every predicted f, :math:`q \mapsto \phi_f(q)` must be convex with :math:`\phi_f(f) = 0` as its minimum, and
-    `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for several classes). Both
+    `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for multiclass data). Both
     are checked at the data's own probabilities when the distance is used.
 
     Parameters
@@ -152,7 +152,7 @@ def _require_distance(norm: Distance, predicted: Floats) -> None:
     if len(inside) and not np.abs(slope).max() <= TOLERANCE:
         first = int(np.argmax(~(np.abs(slope) <= TOLERANCE).all(axis=1)))
         message = (
-            f"Distance {norm.name!r}: grad(f, f) must be 0 (for several classes, a multiple of the vector of ones); "
+            f"Distance {norm.name!r}: grad(f, f) must be 0 (for multiclass data, a multiple of the vector of ones); "
             f"at f = {inside[first].tolist()} it is {slope[first].tolist()}."
         )
         raise ValueError(message)

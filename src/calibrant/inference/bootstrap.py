@@ -14,7 +14,6 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.proper_scores import right_answers
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import logistic_fit
@@ -48,7 +47,7 @@ class Bootstrap(validation.Simulated):
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
     nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
-    forecasts and of several classes. Scores that are a mean over rows are resampled from the rows' losses, which are
+    forecasts and of multiclass data. Scores that are a mean over rows are resampled from the rows' losses, which are
     computed once; independent rows are divided into clusters for that as well.
 
     Parameters
@@ -249,6 +248,8 @@ def of_repeats(
 
 def _summed(found: Estimate, data: Predictions) -> tuple[Floats, Floats] | None:
     """Two columns whose sums have the ratio that was found; None if it is no such ratio of these rows."""
+    from calibrant.estimators.proper_scores import right_answers
+
     above, quantity = row_losses(found, data), "" if found.target is None else found.target.quantity
     if above is None and quantity == "accuracy":
         above = right_answers(data).astype(np.float64)

@@ -235,7 +235,7 @@ TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
 #: What each method tests.
 _METHODS: dict[str, Any] = {
     "outcomes": OfOutcomes,
-    "several classes": OfClasses,
+    "multiclass data": OfClasses,
     "distributions": OfForecasts,
     "positive-unlabeled data": PUScore,
 }
@@ -256,17 +256,16 @@ def calibration_test(
     Parameters
     ----------
     data : Binary, Multiclass, Judged, Gaussian, Quantiles, Samples, PositiveUnlabeled, BinTable, or y_true
-        Rows must be independent, or binary or forecasts with a `group` that says which depend on each other; the
-        outputs of one row of a forecast may depend on each other. For several classes
-        the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
-        Judged data have one test, of level, slope and shape. With plain arrays, `y_prob` comes next.
+        Rows must be independent. For binary data and forecasts a `group` names the rows that depend on each other; the
+        outputs of one row of a forecast may also be dependent. For multiclass data this tests the whole vector;
+        ``data.top_label()`` tests the confidence alone, and `by_class` each class. Judged data have one test, of
+        level, slope and shape. With plain arrays, `y_prob` comes next.
     method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
-        For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
-        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
-        group `MultiScale` (default) or `ClusteredScore`. For several classes: `VectorTest`
-        (default), `LearnedTest`. For distributions: `ForecastTest`
-        (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`. For positive-unlabeled data:
-        `calibrant.pu.PUScore`.
+        - binary outcomes: `MultiScale` (default), `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`,
+          `Cox`; with a group, `MultiScale` (default) or `ClusteredScore`;
+        - multiclass data: `VectorTest` (default), `LearnedTest`;
+        - forecasts: `ForecastTest` (default), `Moments`, `MeanSquaredZ`, `PitUniformity`, `SpreadChiSquare`;
+        - positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples
     --------
@@ -292,7 +291,7 @@ def calibration_test(
         names = ", ".join(map(repr, _NAMED))
         fail(f"method must be {names}, or MultiScale(), Spiegelhalter(), ..., got {method!r}.", TypeError)
     wanted = next(kind for kind, methods in _METHODS.items() if isinstance(chosen, methods))
-    if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
+    if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "multiclass data"):
         fail(f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}.", TypeError)
     _require_independent(data, chosen)
     given: Any = data
@@ -322,10 +321,10 @@ def _kind(data: Predictions | BinTable) -> str:
     if isinstance(task_of(data), Unlabeled):
         return "positive-unlabeled data"
     if isinstance(data, Multiclass):
-        return "several classes"
+        return "multiclass data"
     return "distributions" if isinstance(data, Forecast) else "outcomes"
 
 
 def _default(data: Predictions | BinTable) -> TestMethod:
-    classes = {"several classes": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
+    classes = {"multiclass data": VectorTest, "distributions": ForecastTest, "positive-unlabeled data": PUScore}
     return classes.get(_kind(data), MultiScale)()

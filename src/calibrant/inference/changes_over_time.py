@@ -174,10 +174,10 @@ def over_time(
     Parameters
     ----------
     data : Binary, Multiclass, Forecast or fine BinTable
-        Of multiclass data, the event is that the predicted class is right. A table of all rows goes with a table per
+        For multiclass data, the event is that the predicted class is right. A table of all rows goes with a table per
         period.
     time : array-like, or mapping of periods, in order, to tables
-        Dates, texts of dates, numbers, or names that sort. Rows without a time are left out.
+        Dates, dates as text, numbers, or sortable names. Rows without a time are left out.
     periods : int, optional
         At most this many periods, 40 by default: days become weeks, months, quarters or years, and numbers steps.
     level : float

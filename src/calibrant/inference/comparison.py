@@ -182,11 +182,10 @@ def compare(
 ) -> Comparison:
     """Paired difference between two models, of the true errors or of scores, with interval and p-value.
 
-    Rows (clusters, where `a` has a group) are resampled for both models together, so that noise common to both cancels.
-    As by `interval`, calibration errors are compared by their *true* size, whichever estimator of them is given:
-    `Comparison.quantity` names what is compared, and `Comparison.note` says so where the biased estimates of the models
-    alone differ the other way.
-    Those of binary models are told apart much sooner in L2 (``norm=2``) than in L1, see `PairedGaps`.
+    The comparison is paired, by row or by cluster if `a` has a group, so noise that both models share cancels. As in
+    `interval`, calibration errors are compared by their *true* size, whichever estimator is given.
+    `Comparison.quantity` names what is compared; `Comparison.note` says so if the biased estimates differ the other
+    way. For binary models the test has much more power in L2 (``norm=2``) than in L1, see `PairedGaps`.
 
     Parameters
     ----------
@@ -194,13 +193,13 @@ def compare(
         Any estimator of this package, `functools.partial` of one, or a function that returns the `Estimate` of one.
         Your own need ``method=Bootstrap()`` or a declared target, see `calibrant.results.estimates`.
     a, b : Predictions
-        The same rows in the same order, predicted by two models. Two `Confidence` are answers of two models to the same
-        questions, each with its own outcomes; all else needs the same outcomes.
+        The same rows in the same order, predicted by two models. Two `Confidence` hold the answers of two models to
+        the same questions, each with its own outcomes; all other data need the same outcomes.
     level : float in (0, 1)
     method : PairedGaps, PairedFits, PairedCrossFits or Bootstrap, optional
         By default `PairedGaps` for calibration errors of binary predictions in a finite norm and of top labels,
         `PairedFits` for those of positive-unlabeled predictions and for errors of predicted spreads (`ence`, `uce`,
-        ...), `PairedCrossFits` for those of whole vectors of several classes, and the bias-corrected bootstrap for
+        ...), `PairedCrossFits` for those of multiclass vectors, and the bias-corrected bootstrap for
         everything else.
 
     Examples
@@ -224,7 +223,7 @@ def compare_many(
     level: float = 0.95,
     method: Method | None = None,
 ) -> list[Comparison]:
-    """Every model against a reference, with p-values that allow for all the comparisons made (Holm 1979).
+    """Compare every model with a reference, with p-values adjusted for all comparisons (Holm 1979).
 
     Parameters
     ----------
@@ -281,7 +280,7 @@ def compare_many(
 
 
 def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, Predictions]) -> dict[str, Predictions]:
-    """What is compared of models of several classes: themselves, or the confidence in their top labels."""
+    """What is compared of multiclass models: themselves, or the confidence in their top labels."""
     target = estimate.target
     if target is not None and target.of == "confidence":
         return {name: data.top_label() if isinstance(data, Multiclass) else data for name, data in models.items()}
@@ -289,7 +288,7 @@ def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, P
     if whole or (target is not None and target.quantity in ("mean score", "accuracy")):
         return dict(models)
     message = (
-        f"No comparison of {name_of(estimator)} between models of several classes is known to hold its level. Use "
+        f"No comparison of {name_of(estimator)} between multiclass models is known to hold its level. Use "
         "variational_error (whole vectors, or top_label='reduced'), a score such as brier, or one class: "
         "compare(ece, a.one_vs_rest()[label], b.one_vs_rest()[label])."
     )
@@ -349,7 +348,7 @@ def _of_vectors(
     """The difference of the errors of whole vectors."""
     if norm is None or not (isinstance(a, Multiclass) and isinstance(b, Multiclass)):
         message = (
-            f"PairedCrossFits compares calibration errors of several classes; use Bootstrap() for {name_of(estimator)}."
+            f"PairedCrossFits compares calibration errors of multiclass data; use Bootstrap() for {name_of(estimator)}."
         )
         raise TypeError(message)
     found = method.difference(a, b, norm=norm, level=level)
@@ -389,7 +388,7 @@ def _united(labels: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _of_same_rows(models: Mapping[str, Predictions]) -> dict[str, Predictions]:
-    """The models, whose rows must be the same; those of several classes have their columns in the same order."""
+    """The models, whose rows must be the same; multiclass models have their columns in the same order."""
     remedy = "so that row i of both is the same case, or make both from arrays (to_numpy()) to pair them by position"
     validation.require_same_index(((name, data._index) for name, data in models.items()), remedy=remedy)
     (base, first), *others = models.items()

@@ -100,9 +100,9 @@ def net_benefit(
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}(t)}{n} - \frac{t}{1 - t}\,\frac{\mathrm{FP}(t)}{n}, \qquad
               \mathrm{NB}_\text{all}(t) = \pi - \frac{t}{1 - t} (1 - \pi), \qquad \mathrm{NB}_\text{none} = 0
 
-    A threshold says how many needless treatments one necessary treatment is worth. The unit is one necessary treatment
-    per row; standardized, it is divided by the prevalence π, and 1 is the best possible. A model is of use at t only if
-    its net benefit exceeds that of treating everyone and of treating no one.
+    A threshold expresses how many unnecessary treatments one necessary treatment is worth. The unit is one necessary
+    treatment per row; standardized, it is divided by the prevalence π, and 1 is the best possible. A model is useful at
+    t only if its net benefit exceeds that of treating everyone and of treating no one.
 
     Intervals are pointwise or, with ``band="simultaneous"``, at a higher level by the largest deviation of a Gaussian
     curve whose points vary together as these do. The two shares have mid-P intervals, which are combined by the method

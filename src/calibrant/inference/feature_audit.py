@@ -56,8 +56,14 @@ _NOMINAL = 0.9
 _LARGEST_P = 1 - 1e-16
 
 
+class _Fields:
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return plain_fields(self)
+
+
 @dataclass(frozen=True)
-class LossSplit:
+class LossSplit(_Fields):
     """A mean loss, and how much of it recalibration removes from rows that were held out.
 
     Attributes
@@ -75,11 +81,9 @@ class LossSplit:
     Examples
     --------
     >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> p, place = rng.uniform(0.2, 0.4, 2000), rng.choice(["a", "b"], 2000)
-    >>> found = cal.audit(rng.random(2000) < p + 0.3 * (place == "a"), p, {"place": place})
+    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
     >>> split = found.error.log_loss
-    >>> bool(abs(split.total - split.score - split.features) < 1e-12)
+    >>> abs(split.total - split.score - split.features) < 1e-12
     True
     """
 
@@ -88,13 +92,9 @@ class LossSplit:
     score: Estimate
     features: Estimate
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True)
-class Miscalibration:
+class Miscalibration(_Fields):
     """How large the error is, given the features; see `Audit.error`.
 
     Attributes
@@ -110,10 +110,8 @@ class Miscalibration:
     Examples
     --------
     >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> p, place = rng.uniform(0.2, 0.4, 2000), rng.choice(["a", "b"], 2000)
-    >>> found = cal.audit(rng.random(2000) < p + 0.3 * (place == "a"), p, {"place": place})
-    >>> found.error.l1.interval.low > 0.08
+    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
+    >>> found.error.l1.interval.low > 0.3
     True
     """
 
@@ -122,13 +120,9 @@ class Miscalibration:
     log_loss: LossSplit
     brier: LossSplit
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True)
-class FeatureLoss:
+class FeatureLoss(_Fields):
     """How much log loss held-out rows lose when one feature is shuffled among them.
 
     Correlated features share the credit arbitrarily.
@@ -136,19 +130,13 @@ class FeatureLoss:
     Examples
     --------
     >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> p, place = rng.uniform(0.2, 0.4, 2000), rng.choice(["a", "b"], 2000)
-    >>> found = cal.audit(rng.random(2000) < p + 0.3 * (place == "a"), p, {"place": place})
+    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
     >>> found.features[0].feature
     'place'
     """
 
     feature: str
     loss: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,10 +182,8 @@ class Audit:
             tests = [(part.test.p_value, name) for name, part in self.parts.items()]
             smallest, name = min(tests)
             details = {f"{name}": part.test.p_value for name, part in self.parts.items()}
-            p_value = min(1.0, len(tests) * smallest)
-            return Significance(
-                smallest, p_value, method=f"audit of {len(tests)} outcomes, least: {name}", n=self.n, details=details
-            )
+            method, p_value = f"audit of {len(tests)} outcomes, least: {name}", min(1.0, len(tests) * smallest)
+            return Significance(smallest, p_value, method=method, n=self.n, details=details)
         return _combined(self.task, self.rows, self._forward)
 
     @cached_property
@@ -230,7 +216,7 @@ class Audit:
         """The map with features, fitted to all rows: equal to `FeatureMap(seed=seed).fit(data, features=X)`."""
         if not isinstance(self.task, Binary):
             fail(
-                "repair() needs binary predictions; of several classes, audit one with data.one_vs_rest()[label].",
+                "repair() needs binary predictions; for multiclass data, audit data.one_vs_rest()[label].",
                 TypeError,
             )
         return FeatureMap.of_path(self.rows, self._path)
@@ -256,14 +242,9 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        return {
-            "n": self.n,
-            "alpha": self.alpha,
-            "test": self.test.to_dict(),
-            "error": self.error.to_dict(),
-            "segments": [one.to_dict() for one in self.segments],
-            "features": [one.to_dict() for one in self.features],
-        }
+        found = {"n": self.n, "alpha": self.alpha, "test": self.test.to_dict(), "error": self.error.to_dict()}
+        lists = {"segments": self.segments, "features": self.features}
+        return found | {name: [one.to_dict() for one in parts] for name, parts in lists.items()}
 
 
 @takes_columns
@@ -277,7 +258,7 @@ def audit(
     most: int = 8,
     **columns: Unpack[Columns],
 ) -> Audit:
-    r"""Audit a model with respect to features: one test, one number, few confirmed segments, one map.
+    r"""Audit calibration given features: a test, the size of the error, confirmed segments and a repair.
 
     The hypothesis is E[Y | X, p] = p. Then outcomes given (X, p) are Bernoulli with known probabilities, so that every
     statistic whose coefficients do not depend on the outcomes it is applied to has a known law:
@@ -298,14 +279,14 @@ def audit(
         the error rates; of forecasts, whether the central 90 % interval (for quantiles, between the outermost levels)
         holds its share of outcomes.
     X : data frame, mapping of columns, or array
-        One row per prediction. Numbers, truth values and categories (text); missing is a value. Any columns that are
-        known of the rows, whether the model uses them or not.
+        One row per prediction. Numbers, booleans and categories (text); a missing value is a category of its own. Any
+        columns, whether or not the model uses them.
     alpha : float
         Significance of the segments, and one less the confidence of the bound.
     seed : int
         Decides the splits of the rows. The order of rows and columns does not matter.
     most : int
-        Segments that are looked for in each half.
+        The largest number of segments to search for in each half.
 
     Returns
     -------
@@ -313,8 +294,8 @@ def audit(
 
     Notes
     -----
-    A model is never shown to be calibrated: only nothing was found. Errors that show in no pair of features may be
-    missed. With clusters there is no look at tables, and fewer than 15 clusters claim nothing.
+    The audit never shows that a model is calibrated, only that it found nothing. It may miss errors that no pair of
+    features shows. With clusters it does not test tables; with fewer than 15 clusters it claims nothing.
 
     References
     ----------
@@ -388,10 +369,14 @@ def _combined(task: Predictions, rows: CodedRows, forward: _Forward) -> Signific
     looks = (_score_look(task, rows), tables, forward.p_value)
     shares = _SHARES_OF_CLUSTERS if clusters else _SHARES
     p_value = min(1.0, *(look / share for look, share in zip(looks, shares, strict=True) if share))
-    if np.any(((rows.p == 0) & (rows.y == 1)) | ((rows.p == 1) & (rows.y == 0))):
+    if _contradicted(rows):
         p_value = 0.0  # what was called impossible has happened
     details = {"score": looks[0], "tables": None if clusters else tables, "forward": looks[2], "table": where}
     return Significance(forward.z, p_value, method="three looks with features", n=len(rows), details=details)
+
+
+def _contradicted(rows: CodedRows) -> bool:
+    return bool(np.any(rows.p == 1 - rows.y))
 
 
 def _score_look(task: Predictions, rows: CodedRows) -> float:
@@ -431,6 +416,8 @@ class _Forward:
     @classmethod
     def of(cls, rows: CodedRows) -> _Forward:
         """In each block the p-value is uniform given the blocks before, so that they are independent."""
+        from scipy.special import ndtr
+
         number = 5 - sum(len(rows) > size for size in _BLOCKS)
         edges, signs, units = rows.edges(number).tolist(), [], []
         z, factor = [], []
@@ -455,19 +442,13 @@ class _Forward:
         if not z:
             return cls(0.0, 1.0, signs)
         statistic = float(np.dot(z, factor) / math.sqrt(np.dot(factor, factor)))
-        return cls(statistic, _upper(statistic), signs)
+        return cls(statistic, float(ndtr(-statistic)), signs)
 
 
 def _normal_score(p_value: float) -> float:
     from scipy.special import ndtri
 
     return float(-ndtri(min(max(p_value, 1e-300), _LARGEST_P)))
-
-
-def _upper(z: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-z))
 
 
 def _learnt(rows: CodedRows, past: slice, now: slice) -> Floats:
@@ -513,40 +494,22 @@ def _lower_bound(rows: CodedRows, forward: _Forward, alpha: float) -> float:
 def _miscalibration(found: Audit) -> Miscalibration:
     rows, path, level = found.rows, found._path, 1 - found.alpha
     low = _lower_bound(rows, found._forward, found.alpha) if found.test.p_value <= found.alpha else 0.0
-    bound = Interval(
-        max(low, 0.0),
-        math.inf,
-        level,
-        "blocks predicted by maps of earlier blocks",
-        side="lower",
-        assumption="independent rows (or clusters); many of them; a lower bound only",
-        target=Target("true error", 1, "score and features"),
-    )
-    folds = len(path.edges) - 1
-    full, plain = expit(path.full), expit(path.plain)
+    words = "blocks predicted by maps of earlier blocks"
+    assumption = "independent rows (or clusters); many of them; a lower bound only"
+    target = Target("true error", 1, "score and features")
+    bound = Interval(max(low, 0.0), math.inf, level, words, side="lower", assumption=assumption, target=target)
+    folds, full, plain = len(path.edges) - 1, expit(path.full), expit(path.plain)
     method = f"{folds}-fold cross-fitting of tables and trees"
-    l1 = Estimate(
-        _l1(rows, full),
-        name="Error given features (L1)",
-        method=method,
-        n=len(rows),
-        target=bound.target,
-        interval=bound,
-    )
-    score = Estimate(
-        _l1(rows, plain),
-        name="Error given the score (L1)",
-        method=f"{folds}-fold cross-fitting",
-        n=len(rows),
-        target=Target("true error", 1),
-    )
-    impossible = bool(np.any(((rows.p == 0) & (rows.y == 1)) | ((rows.p == 1) & (rows.y == 0))))
+    n, both, one = len(rows), "Error given features (L1)", "Error given the score (L1)"
+    l1 = Estimate(_l1(rows, full), name=both, method=method, n=n, target=target, interval=bound)
+    plainly, score_alone = f"{folds}-fold cross-fitting", Target("true error", 1)
+    score = Estimate(_l1(rows, plain), name=one, method=plainly, n=n, target=score_alone)
     logs = [log_losses(rows.y, x) for x in (rows.log_odds, path.plain, path.full)]
     squares = [(rows.y - q) ** 2 for q in (rows.p, plain, full)]
     return Miscalibration(
         l1,
         score,
-        _split(rows, "log loss", logs, folds, level, infinite=impossible),
+        _split(rows, "log loss", logs, folds, level, infinite=_contradicted(rows)),
         _split(rows, "Brier score", squares, folds, level),
     )
 
@@ -590,13 +553,11 @@ def _feature_losses(rows: CodedRows, path: Path) -> tuple[FeatureLoss, ...]:
     used = {j for table in tables for j in table.features}
     used |= set() if trees is None else set(np.unique(trees.feature).tolist())
     order = generator(rows.seed, "shuffled features").permutation(len(y))
-    found = []
+    found, name = [], "Log loss without the feature"
     for j in sorted(used - {len(rows.features) - 1}):
         shuffled = [code[order] if k == j else code for k, code in enumerate(codes)]
         lost = log_losses(y, base + corrections(tables, trees, shuffled)) - whole
-        mean, error = rows.mean(lost, held)
-        name = "Log loss without the feature"
-        loss = held_out_estimate(mean, error, name=name, folds=folds, n=len(y), level=0.95)
+        loss = held_out_estimate(*rows.mean(lost, held), name=name, folds=folds, n=len(y), level=0.95)
         found.append(FeatureLoss(rows.features[j].name, loss))
     return tuple(sorted(found, key=lambda one: -one.loss))
 

@@ -337,7 +337,7 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     Parameters
     ----------
     data : Predictions or fine BinTable
-        Of several classes, the top label counts.
+        For multiclass data, the top label counts.
     norm : float
         For probabilities of an event or of the top label; other tasks have norm 1.
     level : float in (0, 1)
@@ -408,7 +408,7 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
 
 
 def adjusted_level(level: float, groups: int) -> float:
-    """The level of each of several intervals that all hold together with `level` (Bonferroni)."""
+    """The level of each of several intervals that hold simultaneously at `level` (Bonferroni)."""
     return 1 - (1 - level) / max(1, groups)
 
 

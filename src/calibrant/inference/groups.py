@@ -307,10 +307,10 @@ def by_group(
     intervals: int = 50,
     shrink: bool = False,
 ) -> ByGroup:
-    r"""One estimate and one test per group; p-values allow for the number of groups and can be small for any number.
+    r"""An estimate, an interval and a test for each group, with p-values adjusted for the number of groups.
 
-    The default test of binary predictions (see Notes) rejects any group of a calibrated model with a probability of at
-    most the significance, from two groups to thousands. With `shrink`, estimates are shrunk to their mean m by
+    For a calibrated model, the probability that the default test of binary predictions (see Notes) flags any group is
+    at most the significance level, from two groups to thousands. With `shrink`, estimates are shrunk to their mean m by
     :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, where s is the standard error implied by the interval and τ² the
     variance between groups beyond noise (DerSimonian and Laird): small groups look extreme mostly by chance. The value
     stays unshrunk; the shrunken one is in `details`.
@@ -322,30 +322,29 @@ def by_group(
         With plain arrays, `y_prob` comes next. Rows must be independent, or have a `group` that says which depend on
         each other: outcomes only, see Notes.
     by : array-like, or a mapping, list or frame of several, optional
-        The groups to compare; by default `data.group` (which then no longer marks clusters), of `Judged` data their
-        own columns `by`. Several columns are a
-        grouping each, and p-values allow for all of them. Missing values are a group called "(missing)".
+        The groups to compare; by default `data.group` (which then no longer marks clusters), or the columns `by` of
+        `Judged` data. Each column is a separate grouping, and p-values are adjusted for all of them. Missing values
+        form the group "(missing)".
     depth : int
         Also test the crosses of up to this many columns: with 2, every combination of the groups of every two columns.
         An error that no column shows can be large in each of their combinations. Of all groups, the `intervals` with
         the most evidence are returned, with `shrunk_gap`; `ByGroup.search` says how many were tested.
     quantiles : int, optional
-        Divide columns of numbers with more distinct values into this many ranges of about equally many rows. Numbers
-        that are codes should be texts.
+        Divide columns of numbers with more distinct values than this into this many ranges with about the same number
+        of rows. Pass numeric codes as text.
     confirm : bool
-        Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other;
-        clusters stay whole.
-        Everything returned is of that other half, which had no part in the choice: intervals, and p-values that allow
-        for these groups only, are as good as those of groups named in advance.
+        Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other
+        half; clusters stay whole. All results are from the other half, so intervals and p-values are as valid as those
+        of groups named in advance.
     level, method
         As for `interval`.
     test : optional
         As for `calibration_test`, for each group, with Holm's adjustment; by default the test of the Notes.
     intervals : int
-        How many groups get an interval: those with the most evidence. Each is at `level` for its group by itself; of
-        groups that were chosen because they look worst, more than 1 - level may miss.
+        The number of groups that get an interval: those with the most evidence. Each holds at `level` for its group
+        alone; for groups selected as the worst, more than 1 - level may miss.
     shrink : bool
-        Computes the intervals of all groups.
+        Shrink the estimates; computes the intervals of all groups.
 
     Notes
     -----

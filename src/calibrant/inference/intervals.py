@@ -134,7 +134,7 @@ def is_norm_of_gap(target: Target | None) -> bool:
 
 
 def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) -> Method:
-    """Of several classes: a bound of the error of whole vectors, an interval of that of single classes."""
+    """For multiclass data: a bound of the error of whole vectors, an interval of that of single classes."""
     if target.quantity == "true error":
         from calibrant.inference.learned_bounds import SequentialBound
 
@@ -150,7 +150,7 @@ def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) 
     if target.quantity == "mean score":
         return Bootstrap() if data.group is None else Clustered()
     message = (
-        f"No interval of {name_of(estimator)} for several classes is known to cover. Use variational_error (a lower "
+        f"No interval of {name_of(estimator)} for multiclass data is known to cover. Use variational_error (a lower "
         "bound of the error of the whole vector), classwise(ece) in L1 or L2, data.top_label(), or calibration_test; "
         "method=Bootstrap() gives an interval for the expected estimate only."
     )
@@ -168,12 +168,12 @@ def interval(
 ) -> Estimate:
     """The estimate with a confidence interval, which states its target, method, side and assumptions.
 
-    The default method depends on the `Target` of the estimate, the task and whether rows are clustered. For estimators
-    of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `variational_error`, ...) the interval is for the
-    *true* error in their norm, not for the expectation of the estimator, and the same whichever of them is asked: it
-    does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). So it is for
-    errors of predicted spreads (`ence`, `uce`, ...) and of coverage. Mean losses and the AUC of binary predictions get
-    intervals that hold with few events, other estimators a bootstrap interval. The estimate is ``estimator(data)``.
+    The estimate is ``estimator(data)``. For calibration errors (`ece`, `sweep_ece`, `averaged_error`,
+    `variational_error`, ...) the interval is for the *true* error in their norm, not for the expectation of the
+    estimator. It is the same for all of these estimators, allows for their bias, and need not contain the estimate;
+    `Estimate.note` then says so. The same holds for errors of predicted spreads (`ence`, `uce`, ...) and of coverage.
+    Mean losses and the AUC of binary predictions get intervals that are valid with few events, other estimators a
+    bootstrap interval.
 
     Parameters
     ----------
@@ -185,17 +185,22 @@ def interval(
         With plain arrays, `y_prob` comes next; ``y_true=``, ``y_prob=``, ``weight=`` and ``group=`` may be named.
     level : float in (0, 1)
     method : "inversion", "bootstrap", "isotonic", "delta", or one of the classes below, optional
-        By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
-        `ks_error`, `kuiper_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled
-        data; of predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
-        `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `accuracy`, `observed_expected`
-        and `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; of binary predictions `PlacementScore`
-        for `auc` and `EventLosses` for mean losses (`brier`, `log_loss`); those of `Judged` data are their own; and for
-        everything else `Bootstrap`, or
-        `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
-        whole vector (`variational_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
-        ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
-        `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`.
+        The default depends on the `Target` of the estimate, the task and whether rows are clustered:
+
+        - calibration errors: `Inversion`; in the infinite norm `LargestGapBound`; for positive-unlabeled data
+          `calibrant.pu.PUInversion`;
+        - `ks_error`, `kuiper_error`, `smooth_ece`, `kernel_error`: `NormBand`;
+        - multiclass data: `SequentialBound`, a lower bound, for the whole vector (`variational_error`), since no upper
+          bound is valid without assumptions; `ClasswiseInversion` for ``partial(cal.classwise, cal.ece)``; the method
+          of binary data for the top label;
+        - forecasts: `SpreadInversion` for errors of the spread, `LogScale` for the scale factor, `PitInversion` for
+          errors of coverage, `Wilson` for one coverage;
+        - `accuracy`, `observed_expected`, `calibration_intercept`: `MidP`; `calibration_slope`: `ProfileLikelihood`;
+        - binary predictions: `PlacementScore` for `auc`, `EventLosses` for mean losses (`brier`, `log_loss`);
+        - `Judged` data: methods of their own;
+        - everything else: `Bootstrap`, or `Clustered` for rows with a group.
+
+        Also available: `ChiSquareMixture` (L2), `SplitLowerBound`, and `calibrant.pu.DebiasedDelta`.
     **options
         Options of the estimator: ``interval(cal.ece, data, norm=2)`` is ``interval(partial(cal.ece, norm=2), data)``.
 
@@ -394,7 +399,7 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
     target = estimate.target
     if is_true_error(target) and target.of == "score" and not isinstance(method, Bootstrap):
         fail(
-            f"{name_of(estimator)} measures one score of several classes: give interval() that task itself, e.g. "
+            f"{name_of(estimator)} measures one score of multiclass data: give interval() that task itself, e.g. "
             "interval(ece, data.top_label()) or interval(ece, data.one_vs_rest()[label])."
         )
 

@@ -55,7 +55,7 @@ class Band:
     def inside(self) -> tuple[Floats, Floats]:
         """Bounds on the curve at every score of a cell.
 
-        A rising curve can jump within a cell of several scores, so that these are the lower bound of the cell before
+        An increasing curve can jump within a cell of several scores, so these are the lower bound of the cell before
         and the upper one of the cell after. A cell of one score has its own.
         """
         before, after = np.append(0.0, self.lower[:-1]), np.append(self.upper[1:], 1.0)

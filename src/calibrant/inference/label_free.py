@@ -130,13 +130,13 @@ def without_labels(
     level: float = 0.95,
     seed: int = 0,
 ) -> WithoutLabels:
-    r"""What would be observed on rows without labels, if what the reference shows has not changed.
+    r"""Predicted performance on rows without labels, under a stated assumption about what has not changed.
 
     The chance of the event at each score is that of the reference: a logistic curve in the log odds with four hinges.
     Intervals are for what *would be observed* on these rows: accuracy at one half, Brier score, AUC, O:E ratio and rate
-    of events. They contain the noise of the reference (draws of the curve from its sandwich covariance, over clusters
-    where it has a group), that of the new outcomes (binomial draws), and with `period` that of drift. Whether the
-    assumption holds cannot be seen without labels; each result says it, and how far it would move if it did not.
+    of events. They include the noise of the reference (draws of the curve from its sandwich covariance, over clusters
+    where it has a group), that of the new outcomes (binomial draws), and with `period` that of drift. The
+    assumption cannot be checked without labels; each result states it, and how far it would move if it failed.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def without_labels(
     p : array-like in [0, 1]
         The scores of the new rows.
     shift : "label", optional
-        By default P(Y | score) is unchanged. With "label", P(score | Y) is unchanged and P(Y) is not: the new share of
-        events is estimated by maximum likelihood, with an interval, and `test` says whether the new scores can be a
+        By default P(Y | score) is unchanged. With "label", P(score | Y) is unchanged and P(Y) may change: the new share
+        of events is estimated by maximum likelihood, with an interval, and `test` says whether the new scores can be a
         mixture of the scores of both outcomes.
     x : pair of array-like, optional
         Further columns of the reference rows and of the new rows: P(Y | score, x) is unchanged, and reference rows are

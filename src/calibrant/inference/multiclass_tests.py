@@ -81,7 +81,7 @@ class _Table:
     cell: Cells
     size: int
     value: Floats | None = None
-    #: (probabilities, cells) of the events whose variance counts, where several classes of a row share a cell.
+    #: (probabilities, cells) of the events whose variance counts, where more than one class of a row shares a cell.
     events: tuple[Floats, Cells] | None = None
 
     def observed(self, at: NDArray[np.int32]) -> Floats:
@@ -482,7 +482,7 @@ class ByClass:
 
 
 def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
-    r"""Test every class against the rest, with p-values that allow for all classes.
+    r"""Test every class against the rest, with p-values adjusted for all classes.
 
     The gaps between observed and predicted frequency of a class are squared and divided by their variances in 1, 2 and
     4 bins of its probability; gamma laws turn the three sums into tails, which are combined to one number q. Labels are

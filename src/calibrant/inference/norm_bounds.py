@@ -63,7 +63,7 @@ class LargestGapBound:
             fail(f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion().", ValueError)
         table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
         low, target = _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level), Target("true error", norm)
-        words = "independent rows, nothing else; an upper bound needs a rising curve: IsotonicBand()"
+        words = "independent rows, nothing else; an upper bound needs an increasing curve: IsotonicBand()"
         return Interval(low, norm, level=level, method=repr(self), side="lower", assumption=words, target=target)
 
 

@@ -99,11 +99,11 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """The data of a reliability diagram: isotonic (CORP) by default, binned if `bins` are given.
 
-    The isotonic curve needs no choice of bins and is the best rising fit. Its consistency band comes from outcomes
-    simulated as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of
-    `IsotonicBand`, which holds simultaneously at all scores for every n if the true curve rises (approximately, with
-    weights), also where it jumps: beyond 512 distinct scores neighbours share a cell, and the band of a cell is that of
-    all its scores. Binned curves have binomial bands, bin by bin.
+    The isotonic curve needs no bins and is the best increasing fit. Its consistency band comes from outcomes simulated
+    as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of `IsotonicBand`, which is
+    valid simultaneously at all scores for every n if the true curve is increasing (approximately, with weights), even
+    if it jumps. Beyond 512 distinct scores neighbours share a cell and its band. Binned curves have binomial bands, bin
+    by bin.
 
     Predicted distributions give RMSE against the root mean variance in bins of the spread; positive-unlabeled data the
     implied share of positives; both are binned (10 of equal mass by default).

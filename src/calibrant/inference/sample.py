@@ -200,11 +200,11 @@ class Sample:
     def table(self) -> BinTable:
         """The cells of the scores, in ascending order; cells are empty only if they hold rows of zero weight."""
         if isinstance(self.source, BinTable):
-            return self.source.filled().in_rows()
+            return self.source.filled(in_rows=True)
         if self.cluster is not None:
             return BinTable.of(self.source, Distinct())
         cut = Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()
-        return BinTable.of(self.source, cut).filled().in_rows()
+        return BinTable.of(self.source, cut).filled(in_rows=True)
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:

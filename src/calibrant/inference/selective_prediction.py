@@ -280,9 +280,9 @@ def risk_coverage(
 ) -> RiskCoverage:
     r"""Risk-coverage curve: the mean loss of the most confident predictions, for each share of them.
 
-    By default the loss is 1 for a wrong prediction of the more probable class (the event at 1/2), and the confidence
-    its probability, max(p, 1 - p). For `Confidence` it is 1 for a wrong answer, however unsure, and the order is that
-    of the confidence itself. With rows in the order of falling confidence,
+    By default the loss is 1 if the more probable class (the event at 1/2) is wrong, and the confidence is its
+    probability, max(p, 1 - p). For `Confidence` the loss is 1 for a wrong answer, and rows are ordered by the
+    confidence itself. With rows in order of decreasing confidence,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i
 
@@ -301,9 +301,9 @@ def risk_coverage(
     data : Binary, Confidence, Multiclass, fine BinTable, or y_true
         Any predictions, of a number too, where `loss` and `confidence` are arrays.
     loss : {"error", "brier", "log_loss"} or array-like
-        Or the loss of each row, e.g. one of your own.
+        Or your own loss of each row.
     confidence : array-like, optional
-        That of each row, where it is not the probability of the predicted class: predictions of larger values are made
+        The confidence of each row, if it is not the probability of the predicted class. Rows with larger values come
         first.
     level : float in (0, 1)
     band : {"pointwise", "simultaneous"}

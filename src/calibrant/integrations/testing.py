@@ -31,26 +31,26 @@ def assert_calibrated(
 ) -> Estimate:
     """Raise an `AssertionError` if the calibration error is above `below`; else return the estimate.
 
-    The confidence interval decides, as for ``calibrant measure --fail-above``: the model has failed if the whole
-    interval is above `below`, has passed if the whole interval is below, and otherwise there are too few rows to
-    decide. With ``by="lower"`` only a failed model raises the error: one whose true error is at most `below` does so
-    with a chance of at most about (1 - `level`) / 2, but with few rows nearly every model is let through. With
-    ``by="upper"`` too few rows raise it as well. ``by="estimate"`` compares the estimate itself, which fails by chance.
+    The confidence interval decides, as for ``calibrant measure --fail-above``: the model fails if the whole interval is
+    above `below`, passes if the whole interval is below, and otherwise there are too few rows to decide. With
+    ``by="lower"`` only a failed model raises the error: a model whose true error is at most `below` does so with a
+    probability of at most about (1 - `level`) / 2, but with few rows nearly every model passes. With ``by="upper"`` too
+    few rows raise the error as well. ``by="estimate"`` compares the estimate alone, which may fail by chance.
 
-    A limit that is not below the share of events (or of non-events) says little, since predicting 0 for every row would
-    not exceed it; then a `UserWarning` is given.
+    A limit that is not below the share of events (or of non-events) gives a `UserWarning`, because predicting 0 for
+    every row would not exceed it.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
         For multiclass data, the top label counts.
     below : float in [0, 1)
-        The largest error to be accepted, as a probability: 0.02 is two points.
+        The largest acceptable error, as a probability: 0.02 is two points.
     by : {"lower", "estimate", "upper"}
         What raises the error; see `calibrant.inference.Gate`.
     level : float in (0, 1)
     per_group : array-like of shape (n,), or mapping of group to table, optional
-        Each group must pass as well. The lower ends of the groups hold together with the level; upper ends need no
+        Each group must pass as well. Lower ends hold simultaneously for all groups at the level; upper ends need no
         adjustment, since each group has to show its error by itself.
     limits : mapping, optional
         Further limits by the names of `calibrant.inference.Gate`, e.g. ``{"relative": 0.25, "oe": (0.8, 1.25)}``.

@@ -242,7 +242,7 @@ def _of_table(table: BinTable, group: Any) -> Delivery:
         message = "A monitor takes fine tables of predicted probabilities, e.g. of scale.bin_table(...)."
         raise InvalidPredictions(message)
     if not np.array_equal(table.weight, table.count):
-        message = "A monitor takes tables without weights: those above 1 cannot be told from their sums. Pass the rows."
+        message = "A monitor takes tables without weights: weights above 1 cannot be seen in their sums. Pass the rows."
         raise InvalidPredictions(message)
     if group is not None and np.ndim(group):
         message = "The rows of a table belong to one group: pass its name, and one table for each group."

@@ -71,31 +71,30 @@ class Series(NamedTuple):
 
 
 class Monitor:
-    r"""Calibration watched over time, with alarms that mean something.
+    r"""Monitor calibration over time, with a bound on the probability of a false alarm.
 
-    **A calibrated model raises an alarm with a probability of at most `alpha`, ever**, however often one looks and
-    whatever the rows are. The evidence is the wealth of bets against calibration (`calibrant.monitor.bets`), averaged
-    over many alternatives and over the periods since which the model may be off; an alarm is a wealth of 1 / alpha. All
-    of it follows from sums of rows per cell of the score and block of periods, so that deliveries may be late, in any
-    order, and merged.
+    **A calibrated model ever raises an alarm with a probability of at most `alpha`**, however often you look. The
+    evidence is the wealth of bets against calibration (`calibrant.monitor.bets`), averaged over many alternatives and
+    possible dates of a change; the alarm is raised when it reaches 1 / alpha. The state holds sums per cell of the
+    score and block of periods, so deliveries may arrive late or in any order, and states can be merged.
 
-    It holds if, given the outcomes already delivered, the rows of a delivery are independent with the predicted
-    probabilities. Three things break it: outcomes of one kind that become known earlier (give `horizon`, and deliver
-    whole periods), dependence between the rows of a delivery (give `cluster`), and outcomes of overlapping windows of
-    time (predict, or deliver, windows that do not overlap).
+    The guarantee holds if, given the outcomes already delivered, the rows of a delivery are independent and have the
+    predicted probabilities. Three things break it: one outcome is known earlier than the other (pass `horizon`, and
+    deliver whole periods), rows of a delivery are dependent (pass `cluster`), or outcomes refer to overlapping windows
+    of time (deliver windows that do not overlap).
 
     Parameters
     ----------
     alpha : float
-        Probability of any false alarm, ever.
+        Probability of ever raising a false alarm.
     arl : float, optional
-        Instead: a false alarm every `arl` periods on average, at the earliest.
+        Instead of `alpha`: the mean number of periods to a false alarm is at least `arl`.
     tolerance : float
-        Relative error of the odds that is tolerated: with 0.1, a probability of 20 % may be 18.5 to 21.6 %.
+        Tolerated relative error of the odds: with 0.1, a probability of 20 % may be 18.5 to 21.6 %.
     points : float
-        Absolute error of a probability that is tolerated besides.
+        Tolerated absolute error of a probability, in addition.
     horizon : int
-        Periods until an outcome is final. Rows that are younger (see `today` of `update`) are refused.
+        Periods until an outcome is final. Younger rows (see `today` of `update`) raise an error.
     reference : array-like, optional
         Scores, without outcomes, from which the ranges of scores are made; by default those of the first delivery.
     origin : int or date, optional

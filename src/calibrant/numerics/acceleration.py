@@ -142,7 +142,7 @@ PACKAGES = (
 def show_versions() -> None:
     """Print the versions of Python, Calibrant and what it works with, and whether loops run as machine code.
 
-    Put the output into a report of a bug.
+    Include the output in a bug report.
 
     Examples
     --------

@@ -70,12 +70,12 @@ _CHUNK = 1 << 22
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Auto(Recalibrator):
-    r"""The recalibration to use without further thought: an average of maps that starts from no change.
+    r"""The recommended recalibration map: an average of maps that changes predictions only as far as the data support.
 
-    Each candidate is fitted on all folds but one and scored on that one, and all that are used are then fitted on all
-    rows.
+    Each candidate is fitted on all folds but one and scored on the remaining fold. The candidates in use are then
+    fitted on all rows.
 
-    - `combine="average"`: candidates count by their prior weight (0.3 for the identity, the others share the rest)
+    - `combine="average"`: candidates are weighted by their prior (0.3 for the identity, the others share the rest)
       times their cross-validated likelihood,
 
       .. math:: q = \sum_m w_m q_m, \qquad w_m \propto \pi_m \exp \sum_i \log q_m^{(-i)}(y_i).
@@ -83,10 +83,10 @@ class Auto(Recalibrator):
       For binary outcomes the default is `BayesianAverage`, which does so with marginal likelihoods. Few rows leave
       much weight on the identity, and **a map fitted to n rows never predicts 0 or 1**: no probability falls below
       :math:`\min(p, \tfrac{1}{2(n+1)})` or rises above :math:`\max(p, 1 - \tfrac{1}{2(n+1)})`, where p was predicted.
-    - `combine="choose"` takes the candidate with the lowest mean loss.
-    - `combine="stack"` takes the mixture, weights on the simplex, with the lowest loss.
+    - `combine="choose"` selects the candidate with the lowest mean loss.
+    - `combine="stack"` finds the mixture, with weights on the simplex, that has the lowest loss.
 
-    Calibration errors are never used to compare: they do not see the information a map destroys.
+    Maps are never compared by calibration errors, which do not notice information that a map destroys.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ class Auto(Recalibrator):
     loss : {"log_loss", "brier"}
         What is compared and reported. Averages always weigh by likelihood.
     cautious : bool
-        Keep the predictions as they are unless the choice or stack beats them by more than one standard error. An
-        average has no need of it.
+        Keep the predictions unless the choice or stack improves on them by more than one standard error. Not needed
+        for averages.
     folds : int
         Shuffled, not stratified. With n rows, K classes and n K² > 1e9 only the first is held out.
     seed : int
         Of the folds.
     exportable : bool
-        Leave out default candidates that `to_sql` and `to_onnx` cannot write: `ConditionalLogit`.
+        Exclude default candidates that `to_sql` and `to_onnx` cannot write: `ConditionalLogit`.
     input, laplace, clip
         As for all maps: see `Recalibrator`; those of the candidates are not used, but for their `laplace`.
 
@@ -120,7 +120,7 @@ class Auto(Recalibrator):
     left_out_ : list of dict
         Default candidates that were not tried: `name` and `reason`.
     maps_, weights_ : list of Recalibrator, array
-        What is used, and how much of each.
+        The maps in use, and their weights.
     changed_ : bool
         Whether anything but the identity is used.
     gain_, gain_se_ : float

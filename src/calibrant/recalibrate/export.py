@@ -213,7 +213,7 @@ class SqlMap:
         `predict_proba` would refuse the score. The maps that can be written are those of `to_sql`, and a step function
         of many steps is a long graph: a runtime needs seconds to load thousands of steps. A map with features has one
         more input of shape (n,) for each, under its name: text for categories, where an empty text is missing unless it
-        is a category itself, else numbers of double precision, where NaN is missing and truth values are 0 and 1.
+        is a category itself, else numbers of double precision, where NaN is missing and booleans are 0 and 1.
 
         Returns
         -------

@@ -371,7 +371,7 @@ def _line(read: Expression, knot: float, value: float, width: float, rise: float
 
 
 def last_at_most(function: Callable[[Floats], NDArray[Any]], limits: NDArray[Any], low: float, high: float) -> Floats:
-    """The largest number in [low, high] at which a rising function is at most each limit.
+    """The largest number in [low, high] at which an increasing function is at most each limit.
 
     Minus infinity where there is none, infinity where all are. Found by bisection of all numbers of floating point.
     """

@@ -379,7 +379,7 @@ class FeatureMap(BinaryMap):
         scores, y, sample_weight, classes, effective_n
             As for all maps; scores are those of an event: one column, or two.
         features : data frame, mapping of columns, or array
-            One row per score. Numbers, truth values and categories (text); missing is a value.
+            One row per score. Numbers, booleans and categories (text); missing is a value.
         group : array-like, optional
             Ids of rows that belong together; they stay in one fold.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -40,7 +40,7 @@ def fold_tables(data: Binary | BinTable, cells: BinTable, seed: int) -> FoldTabl
         sums = np.stack([cell_sums(cells.predicted_mean, zeros + ones, ones) for zeros, ones in counts])
     sums = sums[sums[:, 1].any(axis=1)]
     others = [np.delete(sums, k, axis=0).sum(axis=0) for k in range(len(sums))]
-    return FoldTables(*([replace(cells, sums=some).filled() for some in tables] for tables in (sums, others)))
+    return FoldTables(*([cells.filled(sums=some) for some in tables] for tables in (sums, others)))
 
 
 def _sums_by_fold(data: Binary, cells: BinTable, fold: NDArray[np.intp]) -> Floats:
@@ -227,8 +227,8 @@ class HeldOut:
             np.concatenate([getattr(table, name) for table in held])
             for name in ("predicted_mean", "count", "observed", "weight", "weight_squares")
         )
-        ends = np.cumsum([len(table) for table in held])
-        bounds = [slice(end - len(table), end) for end, table in zip(ends.tolist(), held, strict=True)]
+        sizes = [len(table.key) for table in held]
+        bounds = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True)]
         return cls(score, count, Entries(ones, weight - ones, squares), bounds, training, None, size)
 
     @classmethod

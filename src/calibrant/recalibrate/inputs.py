@@ -165,7 +165,7 @@ class BinomialCells:
     def of_table(cls, table: BinTable) -> BinomialCells:
         """The cells of a table that have weight, at their mean score. Weights add up to the effective n."""
         require_rows(table)
-        some = (table if table.weight.all() else table.filled()).in_rows()
+        some = table.filled(in_rows=True)
         p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score
         weight, positive = some.weight, some.observed * some.observed_scale
         row = some.population.squares / some.total

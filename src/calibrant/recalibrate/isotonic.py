@@ -41,7 +41,7 @@ def block_ends(p: NDArray[Any], starts: NDArray[np.intp], rate: Floats) -> tuple
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Isotonic(LineMap, BinaryRecalibrator):
-    r"""Recalibration map, isotonic regression: the rising function of p of lowest squared error (and log loss).
+    r"""Recalibration map, isotonic regression: the increasing function of p of lowest squared error (and log loss).
 
     Pool adjacent violators on the distinct scores, each with its weight; linear between the scores that were seen,
     constant beyond them. Where no scores are tied the fit is that of scikit-learn.

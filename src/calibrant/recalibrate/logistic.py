@@ -177,7 +177,8 @@ class Platt(_Polynomial):
 
     .. math:: q = \sigma(a + b \operatorname{logit} p)
 
-    Fitted by maximum likelihood, on log odds, as Platt meant it (not on probabilities).
+    Fitted by maximum likelihood on log odds. (scikit-learn's ``method="sigmoid"`` replaces the outcomes by Platt's
+    smoothed targets, and fits to probabilities if a classifier has no decision function.)
 
     Attributes
     ----------

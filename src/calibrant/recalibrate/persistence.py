@@ -57,7 +57,7 @@ class Stored:
     _can_be_tried: ClassVar[bool] = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map to one JSON file, whole or not at all; `calibrant.recalibrate.load` reads it."""
+        """Write the fitted map to one JSON file, atomically; `calibrant.recalibrate.load` reads it."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)

@@ -34,7 +34,7 @@ _CURVE_ROWS = 500
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AutoForecast(OutputRecalibrator):
-    r"""The recalibration of forecasts to use without further thought: an average of maps that starts from no change.
+    r"""The recommended recalibration of forecasts: an average of maps, with a prior on no change.
 
     Each candidate is fitted on all folds but one and scored on that one. It counts by its prior weight (0.3 for no
     change, the others share the rest) times its cross-validated likelihood, and what the candidates change is averaged,

@@ -43,44 +43,41 @@ def report(
 ) -> Report:
     """Calibration report of `data`: a verdict, how sure it is, what it means and what to do, and everything behind it.
 
-    A report is always made: what the data do not allow is left out, and `Report.contents.omitted` says why. Where the
-    test itself cannot be computed, the verdict is "cannot be judged", with the reason; so it is for forecasts with
-    fewer than 12 effective clusters.
+    Sections that the data do not allow are left out, and `Report.contents.omitted` says why. If the test itself cannot
+    be computed, the verdict is "cannot be judged", with the reason; this includes forecasts with fewer than 12
+    effective clusters.
 
-    The tests of all rows, of every column of groups and of a change over time are adjusted for each other by Holm's
-    method, so that a calibrated model is called miscalibrated in at most 5 % of reports. The p-value of the test of all
-    rows is shown as it is.
+    Holm's method adjusts the tests of all rows, of every grouping and of a change over time for each other, to call a
+    calibrated model miscalibrated in at most 5 % of reports. The p-value of the test of all rows is shown unadjusted.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
         Multiclass data are tested and recalibrated as whole vectors. A table gives the same report from any number of
-        rows. Of `Judged` answers it says what few gold labels and the judge tell, and what to label next. With plain
+        rows. For `Judged` answers it uses the gold labels and the judge, and says what to label next. With plain
         arrays, `y_prob` comes next.
     by : array-like, or a mapping, list or frame of several, optional
-        The group of each row. Every group is tested, with p-values that allow for their number. Of several columns each
-        is a grouping of its own. Groups that are numbers are shown in their order, others from too high to too low. For
-        a table: a table per group.
+        The group of each row. Every group is tested, with p-values adjusted for their number. Each column is a separate
+        grouping. Numeric groups are shown in order, others from too high to too low. For a table: a table per group.
     depth, quantiles, confirm
-        As for `by_group`: crosses of up to `depth` columns, numbers cut into `quantiles` ranges, and groups found on
-        one half of the rows and tested on the other, of which the 20 with the most evidence are shown.
+        As for `by_group`: search crosses of up to `depth` columns, divide numbers into `quantiles` ranges, and find
+        groups on one half of the rows to test them on the other. The 20 groups with the most evidence are shown.
     time : array-like, optional
-        The time of each row: dates, numbers or names of periods that sort. Observed and expected events are then shown
-        in order of time and tested for a change. For a table: a table per period.
+        The time of each row: dates, numbers or sortable names of periods. Adds observed and expected events over time
+        and a test for a change. For a table: a table per period.
     threshold : float in (0, 1), optional
-        Where decisions are taken: the rows at and above it are judged.
+        The score at which decisions are made; the rows at or above it are examined.
     tolerance : float in (0, 1), optional
-        The largest error that is accepted, as a probability; replaces limits relative to the base rate.
+        The largest acceptable error, as a probability; replaces limits relative to the base rate.
     model, source : str, optional
-        Names to be shown.
+        Names shown in the report.
     event, row : str, optional
         What one event and one row are called, in the singular: "fraud", "payment".
     title : str, optional
     audit : data frame, mapping of columns, or array, optional
-        Features of the rows, for the section "Where, for whom": see `audit`. It answers a question of its own, with an
-        error rate of its own.
+        Features of the rows, for the section "Where, for whom": see `audit`. Its error rate is separate.
     seed : int
-        Of the folds and the resampling.
+        Seed of folds and resampling.
 
     Examples
     --------

@@ -291,7 +291,7 @@ class BinCounts:
 
 @dataclass(frozen=True)
 class Classes:
-    """Several classes: the test of whole vectors, every class against the rest, and sums by class and score range."""
+    """Multiclass data: the test of whole vectors, every class against the rest, and sums by class and score range."""
 
     test: Significance
     rows: tuple[GroupRow, ...]

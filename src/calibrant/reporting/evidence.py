@@ -335,7 +335,7 @@ class ForecastPart:
             return self.data
         some = np.asarray(self.data.std > 0)
         if not some.any():
-            fail("The draws of each row are all alike, so that there is no predicted spread.", CannotBuild)
+            fail("All draws of each row are equal, so there is no predicted spread.", CannotBuild)
         return self.data if some.all() else self.data.take(some)
 
     @cached_property

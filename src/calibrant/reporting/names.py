@@ -145,6 +145,7 @@ _MAPS: dict[str, tuple[str, str]] = {
     "VectorScaling": ("Vector scaling", ""),
     "MatrixScaling": ("Matrix scaling", ""),
     "Dirichlet": ("Dirichlet calibration", ""),
+    "ConditionalLogit": ("Conditional logit", "a conditional logit with local corrections"),
     "PUPlatt": ("Platt scaling for positive-unlabeled data", ""),
     "PUIsotonic": ("Isotonic regression for positive-unlabeled data", ""),
 }

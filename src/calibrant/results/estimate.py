@@ -61,11 +61,11 @@ class Interval:
     level : float
         The nominal confidence, e.g. 0.95.
     method : str
-        How it was made.
+        How it was computed.
     side : {"two-sided", "lower", "upper"}
-        Of a lower bound only `low` says something, of an upper bound only `high`.
+        For a lower bound only `low` is informative, for an upper bound only `high`.
     assumption : str
-        What must hold for it to cover.
+        The condition under which it covers.
     target : Target or None
         What it covers.
 
@@ -137,11 +137,10 @@ class Component:
 
 @dataclass(frozen=True)
 class Significance:
-    """The outcome of a test: small `p_value`, strong evidence against the null hypothesis.
+    """The result of a test; a small `p_value` is strong evidence against the null hypothesis.
 
-    `draws` is the number of simulated samples behind the p-value, None where it has a formula. A test that combines
-    several statements lists them in `components`; `decided` is the one that the p-value rests on, None where the test
-    has a single statement.
+    `draws` is the number of simulated samples behind the p-value, or None if it has a formula. A test that combines
+    several components lists them; `decided` is the one that determines the p-value, None if there is only one.
 
     >>> Significance(statistic=2.5, p_value=0.0124, method="Spiegelhalter z", n=500)
     <Spiegelhalter z: statistic 2.5, p = 0.0124, n=500>

@@ -118,7 +118,7 @@ def is_text(kind: Any) -> bool:
 def fitting(positive: Any, kind: Any, name: str) -> Any:
     """`positive` as a value of the column's type; an error where it cannot be one."""
     if is_text(kind) != isinstance(positive, str):
-        holds = "text" if is_text(kind) else "truth values" if kind == nw.Boolean else "numbers"
+        holds = "text" if is_text(kind) else "booleans" if kind == nw.Boolean else "numbers"
         fail(f"positive is {positive!r}, but column {name!r} holds {holds}: give one of its values.")
     return positive
 

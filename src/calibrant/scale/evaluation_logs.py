@@ -148,9 +148,9 @@ def read_eval(
     judge: str | None = None,
     answers: Mapping[str, str] | None = None,
 ) -> EvaluationLog:
-    """Read answers, whether they are right and how sure the model was, from logs of an evaluation.
+    """Read answers, their correctness and their confidence from the logs of an evaluation.
 
-    What was taken for what is in the notes of the result. Where a log could mean several things, an error names them.
+    The notes of the result say which fields were used. If a log is ambiguous, an error lists the candidates.
 
     Parameters
     ----------

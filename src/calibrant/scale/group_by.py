@@ -323,8 +323,8 @@ def _is_missing(value: Any) -> bool:
         return True
     if isinstance(value, float) and abs(value) >= LARGEST_WHOLE:
         fail(
-            f"A column of groups holds {value:.17g} in double precision, which cannot be told from its neighbours. "
-            "Give such groups as whole numbers or as text."
+            f"A column of groups holds {value:.17g} in double precision, which cannot be distinguished from its "
+            "neighbours. Give such groups as whole numbers or as text."
         )
     return type(value).__name__ in ("NaTType", "NAType")  # of pandas, recognised without importing it
 

@@ -198,7 +198,7 @@ class BiasTable:
         return {"rows": [row.to_dict() for row in self.rows]}
 
     def to_csv(self, path: str | Path) -> None:
-        """Write all rows and columns; the file appears whole or not at all."""
+        """Write all rows and columns; the file is replaced atomically."""
         file = io.StringIO()
         writer = csv.DictWriter(file, fieldnames=list(Bias.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()

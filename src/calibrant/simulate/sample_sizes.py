@@ -108,7 +108,7 @@ def sample_size(
     runs: int = 200,
     seed: int = 0,
 ) -> SampleSize:
-    r"""Rows that a validation needs for an interval of some width, or to see or rule out an error with some power.
+    r"""The number of rows needed for an interval of given width, or to detect or rule out an error with given power.
 
     With V the variance of one row's contribution, z the normal quantile of the level and u that of the power,
 
@@ -118,13 +118,13 @@ def sample_size(
     - `observed_expected`, on the logarithmic scale: :math:`V = (1 - \phi) / \phi`, with φ the rate of events; the
       interval :math:`\mathrm{OE}\, e^{\pm z s}` is as wide as asked; θ₀ = 1.
     - `calibration_slope`, `calibration_intercept`: V from the information of the logistic recalibration
-      :math:`I = E[m (1 - m)\, x x^\top]`, or its sandwich where the true curve is no logistic line; θ₀ = 1 or 0.
-    - `net_benefit` at a `threshold`: the variance of a row's worth; θ₀ is the better of treating all and none, so that
-      power is that of seeing that the model is of use. `standardized` divides by the prevalence.
+      :math:`I = E[m (1 - m)\, x x^\top]`, or its sandwich if the true curve is not a logistic line; θ₀ = 1 or 0.
+    - `net_benefit` at a `threshold`: the variance of a row's contribution; θ₀ is the better of treating all and none,
+      so the power is that of showing that the model is useful. `standardized` divides by the prevalence.
     - calibration errors (`ece`, ...): simulated. Power is that of `calibration_test` or, with ``by="interval"``, the
-      chance that the default interval excludes zero, which needs more rows; with `below` it is the chance that this
-      interval ends below a given error, so that larger ones are ruled out. Width is the mean one. n is too large by at
-      most 10% and the error of the simulation.
+      probability that the default interval excludes zero, which needs more rows. With `below` it is the probability
+      that this interval ends below a given error, which rules out larger ones. Width is the mean width. n is too large
+      by at most 10%, apart from simulation error.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def sample_size(
     width, power : float
         Exactly one of them.
     by : {"test", "interval"}
-        What is to see a calibration error.
+        What is to detect a calibration error: the test, or the interval.
     below : float
         With `power`: the calibration error that the interval is to rule out. The world is usually a calibrated one.
     threshold : float

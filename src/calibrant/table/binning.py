@@ -54,9 +54,8 @@ class EqualWidth:
 class EqualMass:
     """`n_bins` bins that hold the same number of rows; equal scores are never split, so ties may leave fewer bins.
 
-    Inner edge b is the order statistic of rank floor(rows * b / n_bins), in whole numbers. Where rows differ in weight,
-    it is the score at which the running weight first reaches b / n_bins of the total. The unit of the weights does not
-    matter.
+    Inner edge b is the order statistic of rank floor(rows * b / n_bins). For weighted rows it is the score at which the
+    cumulative weight first reaches b / n_bins of the total.
 
     With `rank="ceil"` the rank is ceil(rows * b / n_bins) instead, as in the code published with the monotonic sweep
     (Roelofs et al., 2022), which puts the row of rank r = 0, 1, ... into bin floor(r * n_bins / rows). Without ties
@@ -88,7 +87,7 @@ def check_rank(rank: Rank) -> Rank:
 
 @dataclass(frozen=True, init=False)
 class Edges:
-    """Edges given by hand, rising; every score must lie between the first and the last.
+    """Given edges, in increasing order; every score must lie between the first and the last.
 
     >>> Edges([0, 0.5, 1]).edges
     array([0. , 0.5, 1. ])

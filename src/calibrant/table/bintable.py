@@ -219,10 +219,12 @@ class BinTable:
             sums[[4, 7]] = outcomes
         return replace(self, sums=sums)
 
-    def filled(self) -> BinTable:
-        """The bins that have weight. The edges are kept whole."""
-        some = self.weight > 0
-        return self if some.all() else self.take(some)
+    def filled(self, *, sums: Floats | None = None, in_rows: bool = False) -> BinTable:
+        """The bins that have weight, perhaps with other sums or `in_rows`. The edges are kept whole."""
+        table = self if sums is None else replace(self, sums=sums)
+        some = table.weight > 0
+        filled = table if some.all() else table.take(some)
+        return filled.in_rows() if in_rows else filled
 
     def take(self, which: Any) -> BinTable:
         """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
@@ -448,7 +450,7 @@ def require_rows(table: BinTable) -> None:
         left_out = f" ({sum(table.invalid.values()):_} invalid ones were left out)" if table.invalid else ""
         fail(f"The table holds no rows with a positive weight{left_out}, so there is nothing to measure.")
     if isinstance(table.task, Unlabeled) and not table.observed.sum() > 0:
-        fail("The table holds no labelled positives, so nothing is known of the outcomes.")
+        fail("The table holds no labelled positives, so nothing is known about the outcomes.")
 
 
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:

@@ -222,7 +222,7 @@ def test_rows_keep_their_order(columns):
     assert np.corrcoef(rows.y_prob, data.y_prob)[0, 1] > 0.95
 
 
-WHOLE_VECTOR = {"Temperature", "VectorScaling", "MatrixScaling", "Dirichlet"}
+WHOLE_VECTOR = {"Temperature", "VectorScaling", "MatrixScaling", "Dirichlet", "ConditionalLogit"}
 
 
 def test_an_over_sharp_softmax_is_told_temperature():
@@ -238,6 +238,18 @@ def test_a_class_that_is_too_low_needs_more_than_a_temperature():
     assert section.maps[0].name == "VectorScaling"
     names = [row.name for row in section.maps]
     assert section.maps[names.index("Temperature")].gain.high < section.maps[0].gain.low
+
+
+def test_errors_that_no_matrix_repairs_are_told_a_conditional_logit():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(4), 3000)
+    true = p * np.exp(1.5 * np.sin(7 * p))
+    true /= true.sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1).clip(max=3)
+    section = class_recalibration(cal.Multiclass(y, p))
+    assert (section.maps[0].name, section.maps[0].effect) == ("ConditionalLogit", "best")
+    assert section.maps[0].gain.low > max(row.gain.value for row in section.maps[1:])
+    assert "ConditionalLogit().fit(data)" in section.code
 
 
 @pytest.mark.no_cover

@@ -16,7 +16,7 @@ from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
 
 Features = Annotated[
     list[str] | None,
-    option("--features", "COLUMN", 'Features: columns, or patterns ("*": all that are nothing else).'),
+    option("--features", "COLUMN", 'Features: columns, or patterns ("*": all other columns).'),
 ]
 
 
@@ -28,14 +28,16 @@ def audit(
     *,
     features: Features = None,
     alpha: Annotated[float, option("--alpha", "SHARE", "Probability that any segment shown is false.")] = 0.05,
-    most: Annotated[int, option("--most", "NUMBER", "Segments that are looked for in each half of the rows.")] = 8,
+    most: Annotated[
+        int, option("--most", "NUMBER", "Largest number of segments to search for in each half of the rows.")
+    ] = 8,
     repair: Annotated[Path | None, option("--repair", "FILE", "Write the map with features, as JSON.")] = None,
     output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Page to write (.html).")] = None,
     force: Force = False,
     as_json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Where is the model wrong, for whom, by how much, is it real; and the repair, a map that `apply` reads."""
+    """Find segments in which the model is wrong, and by how much; fit a repair, a map that `apply` reads."""
     from calibrant.cli.files import load
     from calibrant.inference.feature_audit import audit as audited
     from calibrant.reporting.audit_page import save_page, to_json

@@ -162,7 +162,7 @@ def simulate(
     columns: Columns,
     *,
     files: Annotated[list[str] | None, Argument(metavar="FILES", help="Files of predictions.")] = None,
-    scores: Annotated[str | None, option("--scores", "FILE", "The same, as an option.")] = None,
+    scores: Annotated[str | None, option("--scores", "FILE", "Files of predictions, as an option.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

@@ -28,12 +28,14 @@ def monitor(
     files: Files,
     columns: Columns,
     *,
-    state: Annotated[Path, option("--state", "FILE", "The state (JSON); made if it is not there.")],
+    state: Annotated[Path, option("--state", "FILE", "The state (JSON); created if missing.")],
     time: Annotated[
         str | None, option("--time", "COLUMN", "Date or number of the period of each row: column or SQL.")
     ] = None,
     cluster: Annotated[str | None, option("--cluster", "COLUMN", "Rows that belong together: column or SQL.")] = None,
-    alpha: Annotated[float | None, option("--alpha", "SHARE", "Probability of a false alarm, ever [0.05].")] = None,
+    alpha: Annotated[
+        float | None, option("--alpha", "SHARE", "Probability of ever raising a false alarm [0.05].")
+    ] = None,
     arl: Annotated[float | None, option("--arl", "PERIODS", "Instead: mean periods to a false alarm.")] = None,
     tolerance: Annotated[
         float | None, option("--tolerance", "SHARE", "Tolerated relative error of the odds [0.1].")
@@ -48,7 +50,7 @@ def monitor(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Watch calibration: add rows with known outcomes. Exit codes: 0 no alarm, 1 alarm, 3 not enough rows yet."""
+    """Monitor calibration: add rows with known outcomes. Exit codes: 0 no alarm, 1 alarm, 3 not enough rows yet."""
     from calibrant._atomic_write import folder_locked
     from calibrant.cli.reports import by_and_time
 

@@ -83,9 +83,7 @@ def serve(
     files: Files,
     columns: Columns,
     *,
-    port: Annotated[
-        int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes any free one.")
-    ] = 8765,
+    port: Annotated[int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 for any free one.")] = 8765,
     seed: Seed = 0,
 ) -> None:
     """Open the report in the browser, served on this machine only."""

@@ -366,7 +366,7 @@ class _Trials:
             last = self._last_plausible(multiples[:, None] * shape)
             if last is None and which > 0:
                 continue
-            top = max(0.0 if last is None else float(multiples[last]), 1.0)
+            top = 1.0 if last is None else max(float(multiples[last]), 1.0)
             yield self._path(np.linspace(0, top, STEPS)[:, None] * shape)
         if self.error.shifted:
             yield from self._shifted()
@@ -379,7 +379,7 @@ class _Trials:
             return
         multiples = np.linspace(0, 2 * np.abs(fit.shape).max() / np.abs(standing).max(), SEARCH)
         last = self._last_plausible(multiples[:, None] * standing)
-        top = max(0.0 if last is None else float(multiples[last]), 1.0)
+        top = 1.0 if last is None else max(float(multiples[last]), 1.0)
         yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
 
     def _shifted(self) -> Iterator[Path]:

@@ -76,7 +76,7 @@ def weight_parameter(estimator: Any) -> str:
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose probabilities pass through a map that was fitted to held-out predictions.
 
-    Takes the place of scikit-learn's `CalibratedClassifierCV`, with any map of `calibrant.recalibrate`.
+    Replaces scikit-learn's `CalibratedClassifierCV`, with any map of `calibrant.recalibrate`.
 
     Parameters
     ----------
@@ -100,10 +100,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     Notes
     -----
-    `sample_weight` always reaches the map. It reaches the classifier by its own parameter or, for a pipeline, by that
-    of its last step; a classifier that takes none is refused. With scikit-learn's metadata routing enabled, what
-    reaches the classifier (each step of a pipeline) and the splitter is what they request, and what nobody has spoken
-    for is refused.
+    `sample_weight` is always passed to the map. It is also passed to the classifier (for a pipeline, to its last step);
+    a classifier that accepts no weights raises an error. With scikit-learn's metadata routing, the classifier (each
+    step of a pipeline) and the splitter get what they request; weights that no part requested or declined raise an
+    error.
 
     Examples
     --------
@@ -387,10 +387,10 @@ class Scorer:
         return -float(self.measure(data))
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
-        """A scorer that is given weights, or not, where scikit-learn's metadata routing is enabled.
+        """A scorer that requests weights, or declines them, if scikit-learn's metadata routing is enabled.
 
-        True asks for `sample_weight`, False goes without, a string asks for it by another name; None, the default of
-        scikit-learn, refuses weights that nobody has spoken for.
+        True requests `sample_weight`, False declines it, and a string requests it under another name. With None, the
+        default of scikit-learn, weights raise an error.
         """
         return replace(self, weighted=sample_weight)
 

@@ -15,7 +15,7 @@ class ReliabilityDisplay:
     """Reliability diagram in the manner of scikit-learn's displays, as `CalibrationDisplay` is.
 
     Made by `from_estimator` or `from_predictions`, it keeps what it draws, and `plot` draws it again. It is the diagram
-    of `calibrant.plot.reliability_diagram`: the best rising curve with both bands, dots with intervals, and where the
+    of `calibrant.plot.reliability_diagram`: the isotonic curve with both bands, dots with intervals, and where the
     scores lie.
 
     Parameters

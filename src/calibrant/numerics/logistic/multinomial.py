@@ -558,7 +558,7 @@ def _minimum(derivatives: Callable[[float], Derivatives], guess: float, *, toler
 
 
 def _halley_step(value: float, first: float, second: float) -> float:
-    """Step to the root of a rising function; Newton's where Halley's is unsafe."""
+    """Step to the root of an increasing function; Newton's where Halley's is unsafe."""
     if first <= 0:
         return np.inf
     newton = -value / first

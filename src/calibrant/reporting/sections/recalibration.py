@@ -265,10 +265,10 @@ _WORK = 1e8
 
 
 def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
-    """Temperature, vector, matrix and Dirichlet scaling, each fitted on four fifths of the rows and judged on the rest.
+    """Five maps of the whole vector, each fitted on four fifths of the rows and judged on the rest.
 
-    All of them map the whole vector; none looks at the confidence of the predicted class alone. Matrix and Dirichlet
-    maps are tried where there are five rows for each of their parameters. `remaining` is the calibration error of the
+    None looks at the confidence of the predicted class alone. Those with more than one parameter are tried where there
+    are five rows for each, `ConditionalLogit` also only where all folds are held out in turn. `remaining` is the calibration error of the
     confidence of the predicted class after the map.
     """
     if len(data) < FEWEST_ROWS or len(np.unique(data.y_true)) < 2:
@@ -314,14 +314,17 @@ def _class_maps(classes: int, n: int) -> list[tuple[Any, float]]:
     """The maps that so many rows can fit, each with its number of parameters."""
     from calibrant.recalibrate.logistic import Temperature
     from calibrant.recalibrate.multiclass_scaling import Dirichlet, MatrixScaling, VectorScaling
+    from calibrant.recalibrate.variational_maps import ConditionalLogit
 
     vector, matrix = 2.0 * classes - 1, float((classes - 1) * (classes + 1))
     every = [(Temperature(), 1.0), (VectorScaling(), vector), (MatrixScaling(), matrix), (Dirichlet(), matrix)]
+    if parts_held_out(n, classes) == FOLDS:  # it has both, and local corrections
+        every.append((ConditionalLogit(), vector + matrix))
     return [(one, size) for one, size in every if size == 1 or _ROWS_PER_PARAMETER * size <= n]
 
 
 class _ClassJudge:
-    """Held-out rows of several classes, before and after a map."""
+    """Held-out multiclass rows, before and after a map."""
 
     def __init__(self, data: Multiclass, mass: Floats, loss: model_averaging.Loss, seed: int) -> None:
         self.data, self.loss, self.seed = data, loss, seed

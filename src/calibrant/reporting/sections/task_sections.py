@@ -51,7 +51,7 @@ def classes_section(data: Multiclass) -> Classes:
     each class is tested by `each_class`.
     """
     if len(data) < 2:
-        fail("One row says nothing about the probabilities of several classes.", CannotBuild)
+        fail("One row is not enough to judge multiclass probabilities.", CannotBuild)
     plain = data.group is None and data.weight is None
     adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
     draws = DRAWS if plain else None
