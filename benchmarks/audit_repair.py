@@ -202,7 +202,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def formations(new: pd.DataFrame, number: int = 88) -> list[list[str]]:
-    """Choices of three to five features that form `number` groups of one or two features (age in fifths)."""
+    """Choices of three to five features whose groups of one and two of them (age in fifths) have this number."""
     codes = {name: pd.factorize(new[name])[0] for name in new if name != "AGEP"}
     codes["AGEP"] = pd.qcut(new["AGEP"], 5, labels=False).to_numpy()
     pairs = list(combinations(codes, 2))

@@ -5,7 +5,7 @@ rare errors; whole questions labelled; labels drawn with known, unequal probabil
 levels. "gold" is the same interval of the labelled rows alone. ppi++ (ppi-python) and CBPE (NannyML) are run on the
 same samples where they are installed.
 
-    python -m reproduce.labels [samples of each cell] [means|errors|none|level ...] [worlds ...]
+    python -m reproduce.labels [samples of each cell] [means|errors|none|level ...] [worlds ...] [from=first seed]
 
 writes reproduce/results/labels.md after every world; cells that were measured before with more samples are kept.
 """
@@ -164,10 +164,10 @@ def ppi(data: cal.Judged) -> tuple[float, float] | None:
     return float(low[0]), float(high[0])
 
 
-def cell(name: str, labels: int, samples: int, measures: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def cell(name: str, labels: int, seeds: range, measures: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Coverage and width of a world, by measure."""
     found: dict[str, list[tuple[float, ...]]] = {measure: [] for measure in measures}
-    for seed in range(samples):
+    for seed in seeds:
         data, _ = sampled(name, labels, seed)
         for measure in measures:
             target = truth(name)[measure]
@@ -182,7 +182,7 @@ def cell(name: str, labels: int, samples: int, measures: tuple[str, ...]) -> Ite
         finite = np.isfinite(table[:, [2, 4]]).all(axis=1)
         width, alone = (float(table[finite, k].mean()) for k in (2, 4))
         yield {
-            "world": name, "labels": labels, "measure": measure, "samples": samples,
+            "world": name, "labels": labels, "measure": measure, "samples": len(seeds), "first": seeds.start,
             "cover": float(table[:, 0].mean()), "low above": float(table[:, 1].mean()), "width": width,
             "gold cover": float(table[:, 3].mean()), "ratio": width / alone,
             "ppi cover": float(table[:, 5].mean()), "ppi ratio": float(table[:, 6].mean()) / alone,
@@ -264,10 +264,10 @@ def cbpe(reference: cal.Binary, p: np.ndarray) -> dict[str, tuple[float, float]]
     }
 
 
-def without(name: str, samples: int, peers: int) -> dict[str, Any]:
+def without(name: str, seeds: range, peers: int) -> dict[str, Any]:
     """Coverage of the world, and of CBPE in some of the samples."""
     hits: dict[str, list[bool]] = {}
-    for seed in range(samples):
+    for seed in seeds:
         options, y = shifted(name, seed)
         found = cal.without_labels(**options)
         seen = observed(options["p"], y)
@@ -276,12 +276,17 @@ def without(name: str, samples: int, peers: int) -> dict[str, Any]:
         if found.test is not None and found.prior is not None:
             hits.setdefault("share", []).append(0.2 in found.prior.interval)
             hits.setdefault("test rejects", []).append(found.test.p_value < 0.05)
-        if seed < peers and (other := cbpe(options["reference"], options["p"])) is not None:
+        if seed - seeds.start < peers and (other := cbpe(options["reference"], options["p"])) is not None:
             for measure, (value, error) in other.items():
                 for width in (1.96, 3):
                     inside = abs(value - seen[measure]) <= width * error
                     hits.setdefault(f"CBPE {measure} {width:g}", []).append(inside)
-    return {"world": name, "samples": samples, **{key: float(np.mean(values)) for key, values in hits.items()}}
+    return {
+        "world": name,
+        "samples": len(seeds),
+        "first": seeds.start,
+        **{key: float(np.mean(values)) for key, values in hits.items()},
+    }
 
 
 def share(value: float) -> str:
@@ -324,16 +329,16 @@ def without_table(rows: list[dict[str, Any]]) -> Iterator[str]:
 LEVELS = ("calibrated, right in 90 %", "calibrated, whole questions", "calibrated, unequal probabilities")
 
 
-def level(name: str, samples: int) -> dict[str, Any]:
+def level(name: str, seeds: range) -> dict[str, Any]:
     """How often the test rejects calibrated confidences of 200 gold labels, by significance and by deciding part."""
-    found = [cal.calibration_test(sampled(name, 200, seed)[0]) for seed in range(samples)]
+    found = [cal.calibration_test(sampled(name, 200, seed)[0]) for seed in seeds]
     p_value = np.array([one.p_value for one in found])
     parts = {
         part: float(np.mean([one.p_value <= 0.05 and one.decided.name == part for one in found]))
         for part in ("level", "slope", "shape")
     }
     rejects = {f"rejects {alpha:g}": float((p_value <= alpha).mean()) for alpha in (0.01, 0.05, 0.1)}
-    return {"world": name, "labels": 200, "samples": samples, **rejects, **parts}
+    return {"world": name, "labels": 200, "samples": len(seeds), "first": seeds.start, **rejects, **parts}
 
 
 def level_table(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -346,22 +351,22 @@ def level_table(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def measured(kind: str, samples: int, only: list[str]) -> Iterator[list[dict[str, Any]]]:
+def measured(kind: str, seeds: range, only: list[str]) -> Iterator[list[dict[str, Any]]]:
     """The cells of one kind, world by world."""
     if kind == "none":
         for name in SHIFTS:
             if name in only or not only:
-                yield [without(name, samples, 25)]
+                yield [without(name, seeds, 25)]
         return
     if kind == "level":
         for name in LEVELS:
             if name in only or not only:
-                yield [level(name, samples)]
+                yield [level(name, seeds)]
         return
     measures = ("accuracy", "O:E", "slope") if kind == "means" else ("L1", "L2")
     for name, all_labels in (MEANS if kind == "means" else ERRORS).items():
         for labels in all_labels if name in only or not only else ():
-            yield list(cell(name, labels, samples, measures))
+            yield list(cell(name, labels, seeds, measures))
 
 
 def keep(found: dict[str, list[dict[str, Any]]], kind: str, rows: list[dict[str, Any]]) -> None:
@@ -382,9 +387,10 @@ def main() -> None:
     found = json.loads(KEPT.read_text(encoding="utf8")) if KEPT.exists() else {}
     every = ["means", "errors", "none", "level"]
     kinds = [kind for kind in every if kind in sys.argv[2:]] or every
-    worlds = [name for name in sys.argv[2:] if name not in kinds]
+    first = sum(int(word.removeprefix("from=")) for word in sys.argv[2:] if word.startswith("from="))
+    worlds = [name for name in sys.argv[2:] if name not in kinds and not name.startswith("from=")]
     for kind in kinds:
-        for rows in measured(kind, samples, worlds):
+        for rows in measured(kind, range(first, first + samples), worlds):
             keep(found, kind, rows)
 
 

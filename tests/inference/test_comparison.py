@@ -259,3 +259,46 @@ def test_a_comparison_names_what_it_compares_and_explains_opposite_signs():
     assert str(opposed).endswith(opposed.note)
     assert opposed.to_dict()["note"] == opposed.note
     assert cal.compare(cal.brier, rough, fine).to_dict()["quantity"] == "brier"
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_resamples_at_once_are_those_one_by_one(clustered, weighted):
+    rng = np.random.default_rng(3)
+    p = rng.integers(1, 400, 600) / 400
+    y = rng.random(600) < p**1.5
+    more = {"group": np.arange(600) // 3 if clustered else None, "weight": rng.random(600) if weighted else None}
+    a, b = (cal.Confidence(rng.random(600) < p, q, **more) for q in (p, np.clip(p + 0.1 * (y - 0.5), 0.002, 0.998)))
+
+    def one_by_one(estimator):
+        return lambda data: float(estimator(data))  # says neither target nor losses
+
+    for estimator in (cal.observed_expected, cal.auc, cal.calibration_slope, cal.brier, cal.log_loss):
+        quick = cal.compare(estimator, a, b, method=FEW)
+        slow = cal.compare(one_by_one(estimator), a, b, method=FEW)
+        close = {"abs": 1e-6 if estimator is cal.calibration_slope else 1e-12}
+        assert (quick.difference, *quick.interval) == pytest.approx((slow.difference, *slow.interval), **close)
+
+
+def test_a_score_of_other_rows_is_not_resampled_as_that_of_these():
+    a, b = models()
+    half = lambda data: cal.brier(cal.Binary(data.y_true, data.y_prob / 2)) if hasattr(data, "y_prob") else 1 / 0  # noqa: E731
+    with pytest.raises(ZeroDivisionError):
+        cal.compare(half, a, b, method=FEW)  # its table is asked for
+
+
+def test_infinite_losses_have_no_difference():
+    y = [1, 0] * 30
+    a, b = cal.Confidence(y, [0.0] * 10 + [0.5] * 50), cal.Confidence(y, [0.5] * 60)
+    with pytest.raises(cal.InvalidPredictions, match="loss of 5 rows is infinite"):
+        cal.compare(cal.log_loss, a, b)
+
+
+def test_many_clusters_are_united():
+    rng = np.random.default_rng(0)
+    p = rng.random(6000)
+    y, group = rng.random(6000) < p, np.arange(6000) // 2
+    a, b = (cal.Binary(y, q, group=group) for q in (p, p**2))
+    loss = np.bincount(group, (p - y) ** 2 - (p**2 - y) ** 2)
+    found = cal.compare(cal.brier, a, b).interval
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * loss.std() * np.sqrt(3000) / 6000, rel=0.1)

@@ -19,10 +19,10 @@ def test_worlds_have_the_rate_that_their_truth_says(name):
 
 def test_cells_and_the_page_are_made(monkeypatch, tmp_path):
     monkeypatch.setattr(labels, "truth", lambda name: {"accuracy": 0.6, "L1": 0.05})
-    (row,) = labels.cell("useless judge", 50, 2, ("accuracy",))
+    (row,) = labels.cell("useless judge", 50, range(2), ("accuracy",))
     assert row["samples"] == 2
     assert 0.8 < row["ratio"] < 1.3
-    none = labels.without("label shift, told", 2, 0)
+    none = labels.without("label shift, told", range(2), 0)
     assert none["world"] == "label shift, told"
     monkeypatch.setattr(labels, "KEPT", tmp_path / "labels.json")
     monkeypatch.setattr(labels, "OUTPUT", tmp_path / "labels.md")

@@ -23,6 +23,7 @@ from calibrant.estimators.validation_study import calibration_slope, observed_ex
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.inference.intervals import interval
+from calibrant.inference.judged import judged_estimate
 from calibrant.results.estimate import Estimate, printable
 from calibrant.table.bintable import ALL_ROWS, group_tables
 from calibrant.table.task import Unlabeled, task_of
@@ -98,14 +99,26 @@ class Measuring:
         return Measured(whole, {name: groups[name] for name in shown}, len(every) - len(shown), decision)
 
     def _of_judged(self, data: Judged, by: Any) -> Measured:
-        """The error, accuracy, observed : expected and slope of judged answers."""
-        refuse(by is not None, "Groups of judged answers are measured by calibrant report --by.")
+        """The error, accuracy, observed : expected and slope of judged answers, and the error of each group.
+
+        The error of a group without a gold label is NaN.
+        """
+        words = "Groups of judged answers are shown but have no gate: leave out --per-group, or give each its own file."
+        refuse(self.per_group, words)
         words = "Of judged answers only the error has a gate: --fail-above, or --limit error=LIMIT."
         refuse(any(gate.of != "error" for gate in self.gates), words)
         error = interval(partial(calibration_error, norm=self.norm), data, level=self.level)
         more = [interval(one, data, level=self.level) for one in (accuracy, observed_expected, calibration_slope)]
         checks = tuple(check for gate in self.gates for check in gate.decide(error, {}).checks)
-        return Measured([error, *more], decision=Decision(checks) if checks else None)
+        every = group_tables(data, by, most=None)
+        shown = every if self.all_groups else group_tables(data, by)
+        measured = {name: self._of_group(every[name]) for name in shown}
+        return Measured([error, *more], measured, len(every) - len(shown), Decision(checks) if checks else None)
+
+    def _of_group(self, part: Judged) -> Estimate:
+        """The error of judged answers of one group; NaN without an interval if none has a gold label."""
+        estimator = partial(calibration_error, norm=self.norm)
+        return interval(estimator, part, level=self.level) if part.known.any() else judged_estimate(estimator, part)
 
     def _decision(
         self, data: Any, error: Estimate, parts: Mapping[Any, Any], errors: Mapping[Any, Estimate], left_out: float

@@ -22,7 +22,7 @@ from calibrant.inference.bootstrap import Bootstrap, of_repeats, reflected
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
-from calibrant.inference.judged import judged_difference
+from calibrant.inference.judged import judged_difference, judged_interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import MOST_CLUSTERS, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
@@ -252,16 +252,21 @@ def compare_many(
         fail(f"reference must be one of {', '.join(models)}, got {base!r}.", ValueError)
     same = _of_same_rows(models).items()
     models = {name: data.sorted_once() if isinstance(data, Binary) else data for name, data in same}
-    estimates = {name: as_estimate(estimator, data) for name, data in models.items()}
-    values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
     wide = 1 - (1 - level) / len(others)
+    judged = {name: data for name, data in models.items() if isinstance(data, Judged)}
+    estimates = {
+        name: judged_interval(estimator, data, level=wide, method=method)
+        if isinstance(data, Judged)
+        else as_estimate(estimator, data)
+        for name, data in models.items()
+    }
+    values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     if isinstance(models[base], Multiclass) and not isinstance(method, Bootstrap):
         models = _of_classes(estimator, estimates[base], models)
-    judged = {name: data for name, data in models.items() if isinstance(data, Judged)}
     chosen = _default(estimator, target, models[base]) if method is None else method
     if judged:
-        found = [judged_difference(estimator, judged[name], judged[base], level=wide, method=method) for name in others]
+        found = [judged_difference(judged[name], judged[base], estimates[name], estimates[base]) for name in others]
     elif not isinstance(chosen, Bootstrap):
         found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:

@@ -243,7 +243,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         found = {"n": self.n, "alpha": self.alpha, "test": self.test.to_dict(), "error": self.error.to_dict()}
-        lists = {"segments": self.segments, "features": self.features}
+        lists: dict[str, Any] = {"segments": self.segments, "features": self.features}
         return found | {name: [one.to_dict() for one in parts] for name, parts in lists.items()}
 
 

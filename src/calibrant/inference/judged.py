@@ -479,19 +479,11 @@ def _slope_p_value(data: Judged) -> tuple[float, float]:
     if not _gold_alone(data, p):
         value, error, freedom = _sandwich(data, p)
         return float(2 * stdtr(freedom, -abs(value - 1) / error)), 1 - value
+    from calibrant.estimators.validation_study import calibration_slope
 
-    def found(alpha: float) -> Ends:
-        return _slope(data, Target("calibration slope"), 1 - alpha).ends
-
-    value = found(0.5).value
-    if np.isnan(value):
-        return np.nan, 0.0
-    low, high = -12.0, 0.0  # decimal logarithms
-    for _ in range(24):
-        middle = (low + high) / 2
-        ends = found(10.0**middle)
-        low, high = (low, middle) if not ends.low <= 1 <= ends.high else (middle, high)
-    return 10.0**high, 1 - value
+    alone = data.labelled()
+    value = float(calibration_slope(alone))
+    return (np.nan, 0.0) if np.isnan(value) else (ProfileLikelihood().statement(alone).p_value, 1 - value)
 
 
 #: The test of a group of judged rows.
@@ -525,10 +517,8 @@ def judged_balance(data: Judged) -> dict[str, Any]:
     return about
 
 
-def judged_difference(
-    estimator: Any, a: Judged, b: Judged, *, level: float, method: Any = None
-) -> tuple[float, Interval, float]:
-    r"""The difference of two models on the same rows, with interval and p-value.
+def judged_difference(a: Judged, b: Judged, first: Estimate, second: Estimate) -> tuple[float, Interval, float]:
+    r"""The difference of two models on the same rows, whose estimates have intervals, with interval and p-value.
 
     The squares of the distances of both ends from their estimates are added (Zou and Donner), less twice their product
     times the correlation of the two estimates, which is that of the sums of rectified outcomes over clusters; 0 with
@@ -539,7 +529,6 @@ def judged_difference(
     Newcombe (1998), Improved confidence intervals for the difference between binomial proportions based on paired data;
     Zou, Donner (2008), Construction of confidence limits about effect measures.
     """
-    first, second = (judged_interval(estimator, data, level=level, method=method) for data in (a, b))
     if first.interval is None or second.interval is None or first.target is None:
         fail("A comparison needs an interval of both models.")
     value, shared = float(first) - float(second), _correlation(first.target, a, b)
@@ -550,7 +539,7 @@ def judged_difference(
         one, other = float(up) - below, above - float(down)
         return float(np.sqrt(max(one**2 + other**2 - 2 * shared * one * other, 0.0)))
 
-    low, high = value - reach(first, second), value + reach(second, first)
+    low, high, level = value - reach(first, second), value + reach(second, first), first.interval.level
     towards = value - low if value > 0 else high - value
     z = float(ndtri((1 + level) / 2))
     p_value = float(2 * ndtr(-abs(value) / towards * z)) if towards > 0 else float(value == 0)

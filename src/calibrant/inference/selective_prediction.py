@@ -124,8 +124,8 @@ class OrderedLosses:
         """Variances of the risks at the ends of some runs, and the number of rows or clusters that carry each."""
         if self.cluster is not None:
             sums = self.cluster_sums(runs)
-            squares = (sums**2).sum(axis=0)
-            fourth = (sums**4).sum(axis=0)
+            sums *= sums
+            squares, fourth = sums.sum(axis=0), np.einsum("cr,cr->r", sums, sums)
             carrying = np.divide(squares**2, fourth, out=np.ones_like(squares), where=fourth > 0)
             return squares / self.running[runs] ** 2, carrying
         at, risk = self.ends[runs], self.risk[runs]

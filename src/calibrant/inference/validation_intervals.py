@@ -191,11 +191,14 @@ class ProfileLikelihood:
         level = validation.fraction("level", level)
         if estimate.target is None or estimate.target.quantity != "calibration slope":
             fail(f"ProfileLikelihood is for calibration_slope, not for {estimate.name}.", TypeError)
-        data = independent_rows_counted(data, needed_by="ProfileLikelihood")
-        slope = SlopeStatement.of(_with_enough_clusters(data, needed_by="ProfileLikelihood"))
-        low, high = slope.limits(level)
+        low, high = self.statement(data).limits(level)
         side, words = _side(low, high)
         return Interval(low, high, level=level, method=repr(self), side=side, assumption=words, target=estimate.target)
+
+    def statement(self, data: Predictions | BinTable) -> SlopeStatement:
+        """What is said of the slope of `data`, at any level."""
+        data = independent_rows_counted(data, needed_by="ProfileLikelihood")
+        return SlopeStatement.of(_with_enough_clusters(data, needed_by="ProfileLikelihood"))
 
 
 def _side(low: float, high: float) -> tuple[Side, str]:

@@ -62,6 +62,26 @@ def test_judged_answers(invoke, tmp_path):
     assert "rejected" in invoke("test answers.csv", options)[1]
 
 
+def test_groups_of_judged_answers_are_measured(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(900)
+    right, model = rng.random(900) < p**2, np.repeat(["old", "new", "mute"], 300)
+    human = np.where((rng.random(900) < 0.3) & (model != "mute"), right, None)
+    frame = {"m": model, "p": p, "human": human, "score": np.where(rng.random(900) < 0.9, right, ~right) * 1}
+    pd.DataFrame(frame).to_csv(tmp_path / "answers.csv", index=False)
+    options = "--truth human --prob p --judge score --by m"
+    code, out, err = invoke("measure answers.csv", options, "--json")
+    assert code == 0, err
+    groups = {one["group"]: one for one in json.loads(out) if "group" in one}
+    assert groups["mute"]["value"] is groups["mute"]["interval"] is None
+    assert groups["mute"]["method"] == "no gold label"
+    assert groups["old"]["interval"]["low"] > 0
+    assert "no gold label" in invoke("measure answers.csv", options)[1]
+    code, _, err = invoke("measure answers.csv", options, "--per-group --fail-above 0.1")
+    assert code == 2
+    assert "leave out --per-group" in err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

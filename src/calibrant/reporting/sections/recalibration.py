@@ -268,8 +268,8 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
     """Five maps of the whole vector, each fitted on four fifths of the rows and judged on the rest.
 
     None looks at the confidence of the predicted class alone. Those with more than one parameter are tried where there
-    are five rows for each, `ConditionalLogit` also only where all folds are held out in turn. `remaining` is the calibration error of the
-    confidence of the predicted class after the map.
+    are five rows for each, `ConditionalLogit` also only where all folds are held out in turn. `remaining` is the
+    calibration error of the confidence of the predicted class after the map.
     """
     if len(data) < FEWEST_ROWS or len(np.unique(data.y_true)) < 2:
         fail(f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows of two classes or more.", CannotBuild)
@@ -311,7 +311,7 @@ def _map_row(judge: _ClassJudge, one: Candidate, effect: Any, *, first: bool) ->
 
 
 def _class_maps(classes: int, n: int) -> list[tuple[Any, float]]:
-    """The maps that so many rows can fit, each with its number of parameters."""
+    """The maps that this number of rows can fit, each with its number of parameters."""
     from calibrant.recalibrate.logistic import Temperature
     from calibrant.recalibrate.multiclass_scaling import Dirichlet, MatrixScaling, VectorScaling
     from calibrant.recalibrate.variational_maps import ConditionalLogit
