@@ -29,7 +29,8 @@ PAGE = ROOT / "docs" / "peers.md"
 #: The table stands between these lines of the page.
 BEGIN, END = "<!-- Written by benchmarks.peers: begin -->", "<!-- end -->"
 
-#: Each question: what is asked, and when an answer is right. The rules were written before the answers were seen.
+#: Each question: what is asked, and when an answer is right. The rules were written while first
+#: answers were looked at; no limit was changed afterwards.
 QUESTIONS = {
     "ECE": (
         "ECE, 10 bins of equal width",
