@@ -115,3 +115,19 @@ def test_a_batch_is_read_with_a_file_of_right_answers(invoke_in, tmp_path):
     code, _, err = invoke_in(tmp_path, "report", "batch.jsonl", "key.csv")
     assert code == 2
     assert "no column 'answer'" in err
+
+
+def test_a_map_is_applied_to_a_log(invoke_in, tmp_path, answers):
+    part = answers[answers.who == "c"]
+    logit = np.log(part.sure / (1 - part.sure))
+    made = [sample(k, [float(z), 0.0], acc=float(y)) for k, (z, y) in enumerate(zip(logit, part.right, strict=True))]
+    log = harness(tmp_path / "logs", model="c")
+    lines(log, *made)
+    code, _, err = invoke_in(tmp_path, "recalibrate", log, "-o", "map.json")
+    assert code == 0, err
+    code, _, err = invoke_in(tmp_path, "apply", "map.json", log, "-o", "new.csv")
+    assert code == 0, err
+    new = pd.read_csv(tmp_path / "new.csv")
+    np.testing.assert_allclose(new.confidence, part.sure.clip(lower=1 - part.sure))
+    assert new.confidence_recalibrated.between(0, 1).all()
+    assert len(new) == len(part)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -333,7 +334,7 @@ def apply_to_file(
     wanted = output.suffix.lower()
     words = f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}."
     refuse(wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES), words)
-    with _one_file(path) as source, replacing(output) as place:
+    with _one_file(path, inputs, notes) as (source, inputs), replacing(output) as place:
         kind = suffix_of(source)
         if (kind in _CSV_INPUT and wanted in CSV) or (kind in _JSON_INPUT and wanted in JSON_LINES):
             with opened_text(source) as file:
@@ -412,20 +413,23 @@ def _arrow_table(fitted: Any, source: str, inputs: Columns, suffix: str) -> Iter
 
 
 @contextmanager
-def _one_file(path: str) -> Iterator[str]:
-    """The path of one file; standard input is copied first."""
-    if path == "-":
-        with temporary_folder() as folder:
-            yield copy_of_standard_input(folder)
-        return
-    if not Path(path).is_file():
-        message = (
-            f"There is no file {path!r}." if not Path(path).is_dir() else f"{path!r} is a folder: apply takes one file."
-        )
-        raise FileNotFoundError(message)
-    if Path(path).stat().st_size == 0:
-        fail(f"The file {path!r} is empty (0 bytes).")
-    yield path
+def _one_file(path: str, inputs: Columns, notes: list[str]) -> Iterator[tuple[str, Columns]]:
+    """The path of one file and its columns; standard input is copied first, and a log of an evaluation is read."""
+    from calibrant.cli.files import of_logs
+
+    with temporary_folder() as folder:
+        if path == "-":
+            yield copy_of_standard_input(folder), inputs
+            return
+        if not Path(path).is_file():
+            there = Path(path).is_dir()
+            message = f"{path!r} is a folder: apply takes one file." if there else f"There is no file {path!r}."
+            raise FileNotFoundError(message)
+        if Path(path).stat().st_size == 0:
+            fail(f"The file {path!r} is empty (0 bytes).")
+        (source,), found, said = of_logs([path], inputs, folder)
+        notes.extend(said)
+        yield source, inputs if found is inputs else replace(inputs, prob=("confidence",))
 
 
 def _numbers(column: Any, name: str, first: int) -> Numbers:
