@@ -18,6 +18,7 @@ from typing import Any
 import calibrant as cal
 from calibrant.reporting.model import Report
 from tests.fuzz.page_worlds import judged, page_world
+from tests.fuzz.printed import printed_differently, recorded
 
 NUMBER = r"[−]?\d[\d,]*(?:\.\d+)?"
 #: A value with its interval: "0.85 (95 % interval 0.82 to 0.88)", "7.5 points, 6.0 to 10.2 %", ...
@@ -431,6 +432,10 @@ def judged_pages(rng, folder):
 def pages(rng, folder, page_world=page_world):
     """A page of a random world."""
     world = page_world(rng)
-    made = cal.report(world.data, **world.options)
-    found = contradictions(made) + list(against_truth(Page(made), world))
+    with recorded() as printed:
+        made = cal.report(world.data, **world.options)
+        page = Page(made)
+        texts = (page.html, page.markdown, str(made))
+    assert all(texts)
+    found = contradictions(made) + list(against_truth(page, world)) + list(printed_differently(printed, page.raw))
     assert not found, f"{type(world.data).__name__}, {world.fault}, {sorted(world.options)}: " + "; ".join(found)

@@ -62,7 +62,7 @@ TABLE = [
     (replace(PLAIN, groups=(groups(group(), *(group(f"g{k}", flagged=False) for k in range(59))),)), "CAL304", "note",
      "40 of 60 groups are folded below the figure; all were tested."),
     (replace(PLAIN, bin_counts=BINS), "CAL401", "caution",
-     "The plain ECE ranges from 0.7 points (2 bins) to 2.4 points (1,000 bins) on the same rows."),
+     "The plain ECE ranges from 0.70 points (2 bins) to 2.4 points (1,000 bins) on the same rows."),
     (replace(PLAIN, n=180, events=41, undetected=0.088), "CAL402", "caution",
      "With 180 rows and 41 events, an error below about 9 points would usually go undetected."),
     (replace(PLAIN, distinct=10), "CAL403", "note", "Only 10 distinct scores: every score is its own bin."),

@@ -20,7 +20,6 @@ from calibrant.reporting.rounding import (
     p_words,
     percent,
     points,
-    rate,
     rates,
     ratio,
     rounded,
@@ -67,13 +66,13 @@ def test_bounds_are_rounded_outward():
 
 
 def test_small_scores_do_not_print_as_zero():
-    assert rate(3e-10) == "3e−8 %"
+    assert score(3e-10) == "3e−8 %"
     assert score(4.6e-32) == "5e−30 %"
-    assert (rate(0.0), score(0.0), score(2e-7)) == ("0.00 %", "0 %", "0.00002 %")
+    assert (score(0.0), score(2e-7)) == ("0 %", "0.00002 %")
 
 
 def test_rates_have_two_significant_digits():
-    assert [rate(x) for x in (0.0305, 0.166, 0.00027, 0.0, 1.0)] == ["3.05 %", "16.6 %", "0.027 %", "0.00 %", "100.0 %"]
+    assert [score(x) for x in (0.0305, 0.166, 0.00027, 0.0, 1.0)] == ["3.05 %", "16.6 %", "0.027 %", "0 %", "100 %"]
     assert rates(Value(0.166)).value == "16.6"
     assert rates(Value(0.166, 0.15, 0.183)).ends == "15.0 to 18.3"
     assert [score(x) for x in (0.0, 0.2, 0.1234)] == ["0 %", "20 %", "12.3 %"]
@@ -93,15 +92,23 @@ def test_counts_and_signs():
     assert [count(x) for x in (20000, 12.4, 3.4, 0)] == ["20,000", "12", "3.4", "0"]
     assert [approximate(x) for x in (2371, 51.2, 123456)] == ["2,400", "51", "120,000"]
     assert [fixed(x, 1) for x in (-0.01, -2.0, float("nan"))] == ["0.0", "−2.0", "unknown"]
-    assert loss(0.123456) == "0.1235"
     assert no_break("5 % (4 to 6 %)") == "5\xa0% (4 to 6\xa0%)"
 
 
-def test_the_row_that_needs_most_decides_up_to_three():
-    found = value_column([Value(1.0, 0.5, 1.5), Value(2.0, 1.98, 2.02)])
-    assert found == [("1.000", "0.500 to 1.500"), ("2.000", "1.980 to 2.020")]
-    tiny = value_column([Value(1.0, 0.999999, 1.000001)])
-    assert tiny == [("1.000", "1.000 to 1.000")]
+def test_mean_scores_have_four_significant_digits_and_their_intervals_the_same_decimals():
+    assert loss(Value(0.123456)) == Rounded("0.1235", "", "")
+    assert loss(Value(0.123456, 0.1, 0.15)) == Rounded("0.1235", "0.1000", "0.1500")
+
+
+def test_the_digits_of_a_row_follow_from_its_own_interval_as_in_a_sentence():
+    values = [Value(1.0, 0.5, 1.5), Value(2.0, 1.98, 2.02)]
+    assert value_column(values) == [("1.0", "0.5 to 1.5"), ("2.000", "1.980 to 2.020")]
+    assert value_column(values) == [(found.value, found.ends) for found in map(rounded, values)]
+
+
+def test_an_interval_that_excludes_a_prediction_is_seen_to_do_so_beside_its_rounded_text():
+    assert rates(Value(0.271, 0.211, 0.338), 0.2097).ends == "21.1 to 33.8"
+    assert rates(Value(0.271, 0.211, 0.338), 0.15).ends == "21 to 34"
 
 
 def test_an_interval_that_excludes_a_number_does_not_touch_it_in_print():
@@ -134,16 +141,6 @@ def test_examples_of_value_column() -> None:
 
 def test_examples_of_bound() -> None:
     assert (bound(0.0041), bound(0.00413), bound(0.07), bound(0.0803)) == ("0.41", "0.42", "7", "9")
-
-
-def test_examples_of_rate() -> None:
-    assert (rate(0.0305), rate(0.166), rate(0.00027), rate(0.5), rate(3e-10)) == (
-        "3.05 %",
-        "16.6 %",
-        "0.027 %",
-        "50.0 %",
-        "3e−8 %",
-    )
 
 
 def test_examples_of_score() -> None:

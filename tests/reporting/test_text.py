@@ -116,14 +116,14 @@ def test_facts_that_are_not_known_are_left_out(over):
     assert facts(bare) == "5 rows"
     whole = Facts(5, "payment", "fraud", 1, 0.2, 0.3, 4.0, 3, "2025", "gbm", "file")
     assert facts(replace(bare, facts=whole)) == (
-        "5 payments · 1 fraud (20.0 %) · mean prediction 30.0 % · effective sample size 4 · 3 groups of dependent "
+        "5 payments · 1 fraud (20 %) · mean prediction 30 % · effective sample size 4 · 3 groups of dependent "
         "rows · 2025 "
         "· gbm · file"
     )
     several = replace(bare, kind="classes", facts=Facts(5, classes=3, base_rate=0.5, mean_prediction=0.6))
-    assert facts(several) == "5 rows · 3 classes · accuracy 50.0 % · mean confidence 60.0 %"
+    assert facts(several) == "5 rows · 3 classes · accuracy 50 % · mean confidence 60 %"
     unlabeled = replace(bare, kind="unlabeled", facts=Facts(5, events=2, base_rate=0.5))
-    assert facts(unlabeled) == "5 rows · 2 labelled positives · assumed share of positives 50.0 %"
+    assert facts(unlabeled) == "5 rows · 2 labelled positives · assumed share of positives 50 %"
 
 
 def test_groups_show_all_that_are_flagged_and_the_largest_others():
@@ -161,7 +161,7 @@ def test_maps_show_what_remains_and_what_is_gained():
     assert made.heading == "Recalibration, cross-validated (log loss before: 0.4123)"
     assert made.rows == [
         ("Platt scaling", "≤ 0.30", "1.7 (0.9 to 2.5)", "best"),
-        ("Spline", "1.10 (0.60 to 1.60)", "−0.2 (−1.0 to 0.6)", "may not help"),
+        ("Spline", "1.1 (0.6 to 1.6)", "−0.2 (−1.0 to 0.6)", "may not help"),
     ]
 
 

@@ -11,7 +11,19 @@ from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
 from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
-from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.rounding import (
+    bound,
+    brief,
+    count,
+    fixed,
+    negated,
+    percent,
+    points,
+    rates,
+    ratio,
+    score,
+    significant,
+)
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
 from calibrant.reporting.verdicts.evidence import (
@@ -152,7 +164,8 @@ def _range_in_words(one: Bin, e: Probabilities) -> str:
     where = (
         f"scores from {score(one.low)} to {score(one.high)}" if one.low < one.high else f"scores of {score(one.low)}"
     )
-    return f"{where} are {side} ({score(one.predicted)} predicted, {score(one.observed.value)} observed)"
+    seen = rates(one.observed, one.predicted).value
+    return f"{where} are {side} ({score(one.predicted)} predicted, {seen} % observed)"
 
 
 def confidence(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
@@ -237,9 +250,10 @@ def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
     (low, few), (high, many) = values[0], values[-1]
     if high < 1.5 * low or high - low < 0.002:
         return
+    least, most = (points(Value(one)).value for one in (low, high))
     text = (
-        f"The plain ECE ranges from {_tenths(low)} points ({count(few)} bins) to {_tenths(high)} points "
-        f"({count(many)} bins) on the same {plural(e.words.row)}."
+        f"The plain ECE ranges from {least} points ({count(few)} bins) to {most} points ({count(many)} bins) on the "
+        f"same {plural(e.words.row)}."
     )
     yield Finding("CAL401", "caution", text)
 
@@ -294,10 +308,6 @@ def of_recalibration(e: Shared) -> Iterator[Finding]:
             "and the interval includes 0."
         )
         yield Finding("CAL503", "note", text)
-
-
-def _tenths(fraction: float) -> str:
-    return fixed(100 * fraction, 1 if fraction >= 0.001 else 2)
 
 
 def _about(fraction: float) -> str:
@@ -468,7 +478,7 @@ def _hidden(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
     null = percent(Value((low + high) / 2, low, high)).ends
     text = (
         "Intervals cover as they should on average, although the spread of single rows is wrong "
-        f"(ENCE {fixed(100 * e.ence, 0)} %, calibrated {null} %)."
+        f"(ENCE {rates(Value(e.ence)).value} %, calibrated {null} %)."
     )
     yield Finding("CAL604", "caution", text)
 
@@ -521,8 +531,7 @@ def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
         )
         yield Finding("CAL702", "problem", text)
     if e.errors:
-        values = [error.value for error in e.errors]
-        low, high = (fixed(100 * value, 1) for value in (min(values), max(values)))
+        low, high = (points(some(e.errors, key=lambda error: error.value)).value for some in (min, max))
         shares = f"{score(min(e.priors)).removesuffix(' %')} and {score(max(e.priors))}"
         yield Finding("CAL703", "caution", f"The error ranges from {low} to {high} points for shares between {shares}.")
     yield Finding("CAL704", "note", "Labelled positives are assumed to be a random sample of all positives.")

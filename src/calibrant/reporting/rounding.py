@@ -16,9 +16,6 @@ _UNITS = 5
 #: Most decimals of any number.
 #: Test: tests/reporting/test_rounding.py::test_decimals_are_the_fewest_that_leave_five_units.
 _MOST = 6
-#: Most decimals in a column of a table.
-#: Test: tests/reporting/test_rounding.py::test_the_row_that_needs_most_decides_up_to_three.
-_MOST_OF_COLUMNS = 3
 #: Numbers from here on are written with a power of ten.
 #: Derived: beyond it, double precision does not hold the decimals that would be printed.
 _HUGE = 1e15
@@ -50,7 +47,7 @@ def decimals(low: float, high: float, *, least: int = 0, apart: float | None = N
     found = max(found, least)
     if apart is None:
         return found
-    while found < _MOST and (round(low, found) <= apart <= round(high, found)) != (low <= apart <= high):
+    while found < _MOST and not low <= apart <= high and round(low, found) <= round(apart, found) <= round(high, found):
         found += 1
     return found
 
@@ -59,7 +56,8 @@ def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | 
     """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled.
 
     Numbers are rounded to nearest, but the upper end of an interval that begins at 0 is a bound and rounded up. It is
-    the rule of a whole page, so that a number reads the same wherever it stands.
+    the rule of a whole page: digits follow from a value and its interval alone, not from the table or sentence where
+    it stands, so that a number reads the same everywhere.
     """
     if value.low is None or value.high is None:
         return Rounded(fixed(scale * value.value, max(least, significant(scale * value.value))), "", "")
@@ -88,32 +86,22 @@ def value_column(
     at_most: bool = False,
     apart: float | Sequence[float] | None = None,
 ) -> list[tuple[str, str]]:
-    """Value and interval of each row as text, all with the decimals of the row that needs most, but at most three.
+    """Value and interval of each row as text, by the rule of `rounded`; a dash for what is not known.
 
-    An interval that excludes the number `apart` (one for all rows, or one each) does not print as if it included it,
-    nor the reverse, as far as three decimals can tell.
-    With `at_most`, for quantities that cannot be negative, an interval that begins at 0 becomes "≤ 0.3".
+    `apart` is one number for all rows, or one each. With `at_most`, for quantities that cannot be negative, an interval
+    that begins at 0 becomes "≤ 0.3".
     """
     each = [apart] * len(values) if apart is None or isinstance(apart, float) else list(apart)
-    needed = [_needed(value, scale, least, own) for value, own in zip(values, each, strict=True)]
-    digits = min(max(needed, default=least), max(_MOST_OF_COLUMNS, least))
-    return [_shown(value, scale, digits, at_most=at_most) for value in values]
-
-
-def _needed(value: Value, scale: float, least: int, apart: float | None) -> int:
-    if value.low is None or value.high is None:
-        return max(least, significant(scale * value.value))
-    return decimals(scale * value.low, scale * value.high, least=least, apart=None if apart is None else scale * apart)
-
-
-def _shown(value: Value, scale: float, digits: int, *, at_most: bool) -> tuple[str, str]:
-    if value.value != value.value:
-        return "–", ""
-    if value.low is None or value.high is None:
-        return fixed(scale * value.value, digits), ""
-    if at_most and value.low <= 0:
-        return f"≤ {bound(value.high, scale=scale)}", ""
-    return fixed(scale * value.value, digits), f"{fixed(scale * value.low, digits)} to {_upper(value, scale, digits)}"
+    found = []
+    for value, own in zip(values, each, strict=True):
+        if value.value != value.value:
+            found.append(("–", ""))
+        elif at_most and value.low is not None and value.high is not None and value.low <= 0:
+            found.append((f"≤ {bound(value.high, scale=scale)}", ""))
+        else:
+            text = rounded(value, scale=scale, least=least, apart=own)
+            found.append((text.value, text.ends))
+    return found
 
 
 def negated(value: Value) -> Value:
@@ -121,9 +109,9 @@ def negated(value: Value) -> Value:
     return Value(-value.value, None if value.high is None else -value.high, None if value.low is None else -value.low)
 
 
-def points(value: Value) -> Rounded:
-    """A probability or an error in percentage points; a share or a relative gain in percent, without the sign."""
-    return rounded(value, scale=100, apart=0.0)
+def points(value: Value, apart: float | None = 0.0) -> Rounded:
+    """An error of probabilities in percentage points, or a relative gain in percent, without the sign."""
+    return rounded(value, scale=100, apart=apart)
 
 
 percent = points
@@ -145,19 +133,15 @@ def at_least(low: float, *, scale: float = 100) -> str:
     return fixed(math.floor(scale * low * 10**digits + 1e-6) / 10**digits, digits)
 
 
-def rate(share: float) -> str:
-    """A share in percent: two decimals below 10 %, one above, and at least two significant digits."""
-    return f"{_rate(share)} %"
-
-
 def rates(value: Value, apart: float | None = None) -> Rounded:
     """A share with its interval in percent, which visibly excludes the share `apart` where it does."""
-    found = rounded(value, scale=100, apart=apart)
-    return found if found.ends else Rounded(_rate(value.value), "", "")
+    if value.low is None or value.high is None:
+        return Rounded(score(value.value).removesuffix(" %"), "", "")
+    return rounded(value, scale=100, apart=apart)
 
 
 def score(share: float) -> str:
-    """A predicted probability as readers write it: 20 %, 0.5 %, 12.5 %."""
+    """A share without an interval as readers write it: 20 %, 0.5 %, 12.5 %; at least two significant digits."""
     text = _rate(share)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
@@ -206,9 +190,11 @@ def no_break(text: str) -> str:
     return text.replace(" %", "\u00a0%")
 
 
-def loss(value: float) -> str:
-    """Four significant digits."""
-    return fixed(value, significant(value, 4))
+def loss(value: Value) -> Rounded:
+    """A mean score or an AUC, by which models are compared: four significant digits, its interval too."""
+    digits = significant(value.value, 4)
+    ends = ("" if end is None else fixed(end, digits) for end in (value.low, value.high))
+    return Rounded(fixed(value.value, digits), *ends)
 
 
 def significant(value: float, digits: int = _DIGITS) -> int:

@@ -68,7 +68,7 @@ from calibrant.reporting.evidence import (
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
-from calibrant.reporting.rounding import count, percent, rate, rounded, score
+from calibrant.reporting.rounding import count, percent, rounded, score
 from calibrant.reporting.sections.groups import confirmed_section, group_section
 from calibrant.reporting.sections.over_time import Since, over_time_section, since
 from calibrant.reporting.sections.recalibration import (
@@ -454,9 +454,9 @@ def _about_error(known: Probabilities) -> str:
         return what
     relative = percent(Value(error.value / known.rarer, error.low / known.rarer, error.high / known.rarer))
     base = (
-        f"The base rate is {rate(known.base_rate)}"
+        f"The base rate is {score(known.base_rate)}"
         if known.base_rate <= 0.5
-        else (f"The rarer outcome has a frequency of {rate(known.rarer)}")
+        else (f"The rarer outcome has a frequency of {score(known.rarer)}")
     )
     share = f"{relative.ends} % of it" if error.low > 0 else f"at most {relative.high} % of it"
     return f"{what} {base}, so the error is {share}."

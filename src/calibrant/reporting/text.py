@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +30,6 @@ from calibrant.reporting.contents import (
 )
 from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error
 from calibrant.reporting.rounding import (
-    Rounded,
     bound,
     count,
     fixed,
@@ -38,7 +38,7 @@ from calibrant.reporting.rounding import (
     p_number,
     percent,
     points,
-    rate,
+    rates,
     ratio,
     rounded,
     score,
@@ -146,7 +146,7 @@ def number_texts(number: Number) -> tuple[str, str, str]:
         found = points(held)
         return found.value, "point" if found.value == "1" else "points", found.ends
     if number.unit == "percent":
-        found = rounded(held, scale=100, apart=number.ideal)
+        found = rates(held, number.ideal)
         return found.value, "%", f"{found.ends} %" if found.ends else ""
     found = ratio(held) if number.unit == "ratio" else rounded(held, least=2, apart=number.ideal)
     return found.value, "", found.ends
@@ -226,8 +226,9 @@ class GroupText(NamedTuple):
 
 def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[GroupText]:
     """The numbers of each group; `draws` are the simulated samples that p-values are ranks among."""
-    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
-    if covered(rows):
+    if not covered(rows):
+        ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
+    else:
         shares = value_column([row.ratio for row in rows], scale=100, apart=[row.ideal for row in rows])
         ratios = [(f"{value} %", f"{ends} %" if ends else "") for value, ends in shares]
     errors = value_column([row.error for row in rows], scale=100, at_most=True)
@@ -262,7 +263,7 @@ def _group_rows(
 def map_texts(section: Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """What error remains after each map and by how much the loss falls, in percent, with their intervals."""
     remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
-    gains = value_column([one.gain for one in section.maps], scale=100, least=1, apart=0.0)
+    gains = value_column([one.gain for one in section.maps], scale=100, apart=0.0)
     return list(zip(remaining, gains, strict=True))
 
 
@@ -278,20 +279,22 @@ def recalibration_table(section: Recalibration) -> Table:
         for one, (remaining, gain) in zip(section.maps, map_texts(section), strict=True)
     ]
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
-    heading = f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})"
+    heading = f"Recalibration, cross-validated ({section.loss} before: {loss(Value(section.loss_before)).value})"
     return Table(heading, columns, rows, section.note)
 
 
 def net_benefit_table(section: NetBenefit) -> Table:
     """The net benefit at the user's threshold and at every eighth beside it, per 100 rows."""
     some = range(section.own % 8, len(section.thresholds), 8)
-    found = value_column([section.values[k] for k in some], scale=100)
-    rows = [
-        (score(section.thresholds[k]), *own, fixed(100 * section.treat_all[k], 1))
-        for k, own in zip(some, found, strict=True)
-    ]
+    found = value_column([section.values[k] for k in some], scale=100, apart=0.0)
+    rows = [(score(section.thresholds[k]), *own, treat_all(section, k)) for k, own in zip(some, found, strict=True)]
     columns = ("Threshold", "Net benefit", "95 % interval", "Of treating everyone")
     return Table("Net benefit, true positives per 100 rows", columns, rows)
+
+
+def treat_all(section: NetBenefit, k: int) -> str:
+    """The net benefit of treating everyone, with the decimals of that of the predictions beside it."""
+    return fixed(100 * section.treat_all[k], len(points(section.values[k]).value.partition(".")[2]))
 
 
 def coverage_table(section: Spread) -> Table:
@@ -307,7 +310,7 @@ def coverage_table(section: Spread) -> Table:
 
 def shares_table(section: Shares) -> Table:
     """The error for other shares of positives."""
-    found = value_column(section.errors, scale=100)
+    found = value_column(section.errors, scale=100, apart=0.0)
     rows = [(score(prior), *own) for prior, own in zip(section.priors, found, strict=True)]
     return Table("How much depends on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
 
@@ -366,7 +369,7 @@ def estimates_table(report: Report) -> Table:
     rows = []
     for measure in report.measures:
         name = name_of_estimate(measure.estimate)
-        value, ends = estimate_texts(measure.estimate)
+        value, ends = estimate_texts(measure.estimate, own=measure.headline)
         rows.append((name.text, value, ends, f"{name.line} {_outside(measure.estimate)}".strip()))
     return Table("Estimates", ("Estimate", "Value", "95 % interval", "What it is"), rows)
 
@@ -379,8 +382,12 @@ def _outside(estimate: Estimate) -> str:
     return "It is outside of the interval, which is for the true value and free of the bias of this estimate."
 
 
-def estimate_texts(estimate: Estimate) -> tuple[str, str]:
-    """Value and interval of an estimate, in points where it is an error of probabilities."""
+def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
+    """Value and interval of an estimate, in points where it is an error of probabilities.
+
+    Without an interval of its `own`, beside that of the headline or the range of a calibrated forecaster, a value has
+    the digits of a number that stands alone.
+    """
     target = "" if estimate.target is None else estimate.target.quantity
     held = Value(float(estimate))
     found = estimate.interval
@@ -390,11 +397,14 @@ def estimate_texts(estimate: Estimate) -> tuple[str, str]:
     level = 0.95 if found is None else found.level
     if target in _IN_PERCENT or target in _IN_POINTS:
         nominal = estimate.details.get("null", {}).get("mean", 0.0) if target == "coverage" else 0.0
-        text = rounded(held, scale=100, apart=nominal)
+        form = rates if target in _IN_PERCENT else points
+        alone = held.low is not None and (bool(_kind_of_range(estimate)) or (target == "true error" and not own))
+        text = form(replace(held, value=held.low or 0.0) if alone else held, nominal)
+        text = replace(text, value=form(Value(held.value)).value) if alone else text
         ends = at_level(f"{text.ends}{' %' if unit == '%' else ''}", level)
         return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
     ideal = _IDEALS.get(estimate.name)
-    text = rounded(held, least=2, apart=ideal) if held.low is not None else Rounded(loss(held.value), "", "")
+    text = rounded(held, least=2, apart=ideal) if ideal is not None and held.low is not None else loss(held)
     return text.value, at_level(f"{text.ends}{_kind_of_range(estimate)}" if text.ends else "", level)
 
 
@@ -413,7 +423,7 @@ _IDEALS = {
 _IN_POINTS = {
     "true error", "smooth error", "cumulative error", "classwise mean", "coverage error", "over- or underconfidence",
 }  # fmt: skip
-_IN_PERCENT = {"coverage", "relative spread error"}
+_IN_PERCENT = {"accuracy", "coverage", "relative spread error"}
 
 
 def _kind_of_range(estimate: Estimate) -> str:
@@ -474,14 +484,14 @@ def facts(contents: Contents) -> str:
         said.append(f"{count(known.classes)} classes")
     if known.events is not None:
         what = plural("labelled positive" if unlabeled else known.event, known.events, kind="event")
-        share = f" ({rate(known.base_rate)})" if known.base_rate is not None and not unlabeled else ""
+        share = f" ({score(known.base_rate)})" if known.base_rate is not None and not unlabeled else ""
         said.append(f"{count(known.events)} {what}{share}")
-    elif known.base_rate is not None:
-        said.append(f"accuracy {rate(known.base_rate)}" if confidence else f"base rate {rate(known.base_rate)}")
+    elif known.base_rate is not None and contents.kind != "judged":  # an estimate, which stands beside its interval
+        said.append(f"accuracy {score(known.base_rate)}" if confidence else f"base rate {score(known.base_rate)}")
     if unlabeled and known.base_rate is not None:
-        said.append(f"assumed share of positives {rate(known.base_rate)}")
+        said.append(f"assumed share of positives {score(known.base_rate)}")
     if known.mean_prediction is not None:
-        said.append(f"mean {'confidence' if confidence else 'prediction'} {rate(known.mean_prediction)}")
+        said.append(f"mean {'confidence' if confidence else 'prediction'} {score(known.mean_prediction)}")
     if known.effective_rows is not None:
         said.append(f"effective sample size {count(known.effective_rows)}")
     if known.clusters is not None:

@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.contents import Bin, GroupRow
 from calibrant.reporting.drawing import descriptions as titles
-from calibrant.reporting.drawing.descriptions import outside, relation, runs, score_range, short_rate
+from calibrant.reporting.drawing.descriptions import outside, relation, runs, score_range
 from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
@@ -103,22 +103,6 @@ def test_classes():
     assert titles.classes_title(replace(section, rows=(shape,))) == "1 of 1 classes is miscalibrated"
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [
-        (0.358, "36 %"),
-        (0.0023, "0.23 %"),
-        (0.02, "2.0 %"),
-        (0.997, "99.7 %"),
-        (0.5, "50 %"),
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-    ],
-)
-def test_shares_in_titles(share, words):
-    assert titles.short_rate(share) == words
-
-
 def test_classes_in_words():
     assert "Predicted too low in total: Returns and Refunds." in titles.classes_text(hand_made.classes())
 
@@ -130,7 +114,3 @@ def test_examples_of_score_range() -> None:
         score_range(0.2, 1.0),
         score_range(0.3, 0.3),
     ) == ("below 0.2 %", "of 1 to 5 %", "above 20 %", "30 %")
-
-
-def test_examples_of_short_rate() -> None:
-    assert (short_rate(0.358), short_rate(0.0023), short_rate(0.9961)) == ("36 %", "0.23 %", "99.6 %")

@@ -122,7 +122,7 @@ def test_titles():
     assert strip_title(replace(section, cells=mirrored)) == "High probabilities are too low, low ones too high"
     odd = (((100, 80, 50, 25), *none[0][1:]), *none[1:])
     assert (
-        strip_title(replace(section, cells=odd)) == "Other is off most below 0.5 %: 50.0 % predicted, 80.0 % observed"
+        strip_title(replace(section, cells=odd)) == "Other is off most below 0.5 %: 50 % predicted, 80 % observed"
     )
 
 

@@ -67,7 +67,7 @@ def test_implied_shares_are_square():
 
 def test_titles_of_the_spread():
     section = hand_made.spread()
-    found = "Where the predicted spread is smallest, errors are 1.5 times as large"
+    found = "Where the predicted spread is smallest, errors are 1.50 times as large"
     assert spread_figure(section, significant=True).title == found
     assert spread_figure(section, significant=False).title == "Errors agree with the predicted spread within chance"
     wide = tuple(replace(b, null=(0.0, 99.0)) for b in section.bins)

@@ -409,7 +409,7 @@ def test_facts_of_other_tasks():
     assert names == ["Tickets", "Classes", "Accuracy", "Mean confidence", "Model"]
     found = dict(top.fact_list(hand_made.unlabeled()))
     assert found["Labelled positives"] == "700"
-    assert found["Assumed share of positives"] == "19.0 %"
+    assert found["Assumed share of positives"] == "19 %"
 
 
 def test_the_kind_of_predictions():

@@ -39,7 +39,7 @@ TABLE = [
         Probabilities(n=40, events=40, predicted=0.9, observed=Value(1, 0.93, 1), test=ACCEPTS),
         "B1", "too few", "caution", None,
         "Every one of 40 rows had the event, where 36 events were predicted; "
-        "the true frequency is at least 93.0 % (95 % bound).",
+        "the true frequency is at least 93 % (95 % bound).",
     ),
     (
         replace(PLAIN, n=180, events=6, test=ACCEPTS, error=Value(0.03, 0.0, 0.066), words=Words("patient", "death")),

@@ -25,7 +25,7 @@ TOP_LABEL_TABLE = [
      "gap of "
      "14.6 percentage points (95 % interval 13.7 to 15.6)."),
     (replace(TOP, events=0.912 * 9000, predicted=0.84, ratio=Value(1.0857, 1.0786, 1.0929)), "L2", "under-confident",
-     "Under-confident: the predicted class is right for 91.2 % of tickets, while the mean confidence is only 84.0 %, a "
+     "Under-confident: the predicted class is right for 91.2 % of tickets, while the mean confidence is only 84 %, a "
      "gap of 7.2 percentage points (95 % interval 6.6 to 7.8)."),
     (replace(TOP, ratio=Value(1.0, 0.98, 1.02), error=Value(0.034, 0.028, 0.041), ranges=RANGES), "L3", "mixed",
      "Confidence is right on average but not at every level: off by 3.4 points (95 % interval 2.8 to 4.1), "
@@ -42,9 +42,9 @@ TOP_LABEL_TABLE = [
      "6."),
     (replace(TOP, events=9000, observed=Value(1, 0.9997, 1), test=REJECTS), "L0", "under-confident",
      "Every prediction for 9,000 tickets was right, where 6,435 were expected to be; the true accuracy is at least "
-     "100.0 % (95 % bound)."),
+     "100 % (95 % bound)."),
     (replace(TOP, n=9, events=0, observed=Value(0, 0, 0.28), test=ACCEPTS), "L0", None,
-     "No prediction for 9 tickets was right, where 6.4 were expected to be; the true accuracy is at most 28.0 % (95 % "
+     "No prediction for 9 tickets was right, where 6.4 were expected to be; the true accuracy is at most 28 % (95 % "
      "bound)."),
 ]  # fmt: skip
 
@@ -70,7 +70,7 @@ ANSWERS = replace(TOP, words=replace(TOP.words, row="answer", event="right answe
          "Over-confident: 56.9 % of answers are right, while the mean confidence is 71.5 %, a gap of 14.6 percentage "
          "points (95 % interval 13.7 to 15.6)."),
         (replace(ANSWERS, events=0.912 * 9000, predicted=0.84, ratio=Value(1.0857, 1.0786, 1.0929)), "L2",
-         "under-confident", "Under-confident: 91.2 % of answers are right, while the mean confidence is only 84.0 %, a "
+         "under-confident", "Under-confident: 91.2 % of answers are right, while the mean confidence is only 84 %, a "
          "gap of 7.2 percentage points (95 % interval 6.6 to 7.8)."),
         (replace(ANSWERS, decisions=Decisions(60, Value(0.5, 0.37, 0.63), 40, Value(0.1, 0.03, 0.24))), "L4", None,
          "Confidences are only 0 and 1, so that none says how sure the model is: 50 % of 60 answers of confidence 1 "

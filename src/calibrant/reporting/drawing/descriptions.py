@@ -8,8 +8,7 @@ from typing import Literal
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow, Groups, Recalibration
 from calibrant.reporting.names import listed, map_in_sentence, plural
-from calibrant.reporting.rounding import count, fixed, percent, rates, ratio, score
-from calibrant.reporting.rounding import significant as significant_decimals
+from calibrant.reporting.rounding import count, percent, rates, ratio, score
 from calibrant.results.estimate import Value
 
 Relation = Literal["above", "below", "within chance"]
@@ -59,22 +58,10 @@ def runs(bins: Sequence[Bin]) -> list[tuple[Relation, float, float]]:
     return found
 
 
-def short_rate(share: float) -> str:
-    """A share for a title: two significant digits."""
-    near = min(100 * share, 100 * (1 - share))
-    digits = max(0, 1 if 0 < near < 1 and share > 0.5 else two_digits(100 * share) if share < 0.5 else 0)
-    return f"{fixed(100 * share, digits)} %"
-
-
-def two_digits(value: float) -> int:
-    """Decimals that show two significant digits of a number below 10."""
-    return 0 if value >= 10 else significant_decimals(value)
-
-
-def share_ends(value: Value) -> str:
-    """The interval of a share in percent, or nothing."""
-    found = rates(value)
-    return f"{found.ends} %" if found.ends else ""
+def observed_share(b: Bin) -> tuple[str, str]:
+    """The observed share of a bin in percent, and its interval, or nothing."""
+    found = rates(b.observed, b.predicted)
+    return f"{found.value} %", f"{found.ends} %" if found.ends else ""
 
 
 def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
@@ -117,8 +104,7 @@ def groups_text(section: Groups, *, spread: bool = False) -> str:
     what = "coverage" if held else "error-to-spread ratio" if spread else "ratio of observed to expected"
     lowest, highest = min(rows, key=lambda r: r.ratio.value), max(rows, key=lambda r: r.ratio.value)
     text = (
-        f"The {what} is lowest for {lowest.name} ({fixed(lowest.ratio.value, 2)}) and highest for {highest.name} "
-        f"({fixed(highest.ratio.value, 2)})."
+        f"The {what} is lowest for {lowest.name} ({_size(lowest)}) and highest for {highest.name} ({_size(highest)})."
     )
     flagged = [f"{row.name} ({row.direction})" for row in rows if row.flagged]
     if flagged:
@@ -126,6 +112,10 @@ def groups_text(section: Groups, *, spread: bool = False) -> str:
     else:
         text += " No group is flagged."
     return text
+
+
+def _size(row: GroupRow) -> str:
+    return ratio(row.ratio).value if row.ideal == 1 else f"{rates(row.ratio, row.ideal).value} %"
 
 
 def classes_title(section: Classes, label: str = "class", *, rejected: bool = False) -> str:

@@ -10,7 +10,7 @@ from calibrant.reporting.contents import Change, OverTime, Period
 from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import some_of
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, fixed, p_number, percent, ratio
+from calibrant.reporting.rounding import count, p_number, percent, ratio
 from calibrant.reporting.text import time_table
 
 #: Ratios beyond these are drawn at the edge.
@@ -46,10 +46,10 @@ def _title(section: OverTime, event: str, *, spread: bool = False) -> str:
 
 def _text(section: OverTime) -> str:
     """The range of the ratios, the change, and the flagged periods."""
-    ratios = [period.ratio.value for period in section.periods]
+    least, most = (ratio(some((one.ratio for one in section.periods), key=lambda r: r.value)) for some in (min, max))
     text = (
         f"From {section.periods[0].name} to {section.periods[-1].name} the ratio lies between "
-        f"{fixed(min(ratios), 2)} and {fixed(max(ratios), 2)}."
+        f"{least.value} and {most.value}."
     )
     change = section.change
     if change is not None and change.significant:

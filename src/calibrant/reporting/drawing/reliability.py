@@ -21,10 +21,10 @@ from calibrant.reporting.drawing.canvas import (
     plain_tick,
     text_width,
 )
-from calibrant.reporting.drawing.descriptions import outside, range_name, runs, score_range, share_ends, short_rate
+from calibrant.reporting.drawing.descriptions import observed_share, outside, range_name, runs, score_range
 from calibrant.reporting.drawing.markup import number, tag
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
+from calibrant.reporting.rounding import count, points, score
 from calibrant.reporting.text import Table
 from calibrant.results.estimate import Value
 
@@ -151,7 +151,7 @@ def reliability_title(section: Reliability, *, significant: bool | None, confide
     worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value) if b.share is None else b.share)
     too_high = worst.predicted > worst.observed.value
     where = range_name(worst, ranges, of="of ")
-    numbers = f"{short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)}"
+    numbers = f"{score(worst.predicted)} predicted, {observed_share(worst)[0]}"
     if confidence:
         return f"Confidence {where} {'exceeds' if too_high else 'falls short of'} accuracy: {numbers} right"
     return f"Scores {where} {'overstate' if too_high else 'understate'} the risk: {numbers} observed"
@@ -176,7 +176,7 @@ def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
     if clear:
         worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value))
         at = f"At scores {range_name(worst, parts, of='of ')}"
-        text += f" {at}: {short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)} observed."
+        text += f" {at}: {score(worst.predicted)} predicted, {observed_share(worst)[0]} observed."
     return text
 
 
@@ -185,8 +185,8 @@ def _bin_table(bins: Sequence[Bin]) -> Table:
     head = ("Predicted", "Rows", "Events", "Mean predicted", "Observed", "95 % interval")
     rows = []
     for b in bins:
-        first = (f"{score(b.low)} to {score(b.high)}", count(b.n), count(b.events), rate(b.predicted))
-        rows.append((*first, f"{rates(b.observed).value} %", share_ends(b.observed)))
+        first = (f"{score(b.low)} to {score(b.high)}", count(b.n), count(b.events), score(b.predicted))
+        rows.append((*first, *observed_share(b)))
     return Table("Bins", head, tuple(rows))
 
 
@@ -255,11 +255,10 @@ def _dots(canvas: Canvas, bins: Sequence[Bin], facts: Facts) -> list[Box]:
 
 def bin_hint(b: Bin, facts: Facts) -> str:
     """Three lines: range and mean, observed with interval, rows and events."""
-    found = rates(b.observed)
-    ends = f" ({found.ends} %)" if found.ends else ""
+    value, ends = observed_share(b)
     return (
-        f"Predicted {score(b.low)} to {score(b.high)}: mean {rate(b.predicted)}\n"
-        f"Observed {found.value} %{ends}\n"
+        f"Predicted {score(b.low)} to {score(b.high)}: mean {score(b.predicted)}\n"
+        f"Observed {value}{f' ({ends})' if ends else ''}\n"
         f"{count(b.n)} {plural(facts.row, b.n)}, {count(b.events)} {plural(facts.event, b.events, kind='event')}"
     )
 
@@ -286,7 +285,7 @@ def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: 
     largest = max([c for c in corners if scale.holds(c[0])] or corners, key=lambda corner: abs(corner[1] - corner[0]))
     text = (
         f"Two rising curves of observed against predicted frequency. After recalibration the curve is farthest from "
-        f"the diagonal at {score(largest[0])} predicted, with {rate(largest[1])} observed."
+        f"the diagonal at {score(largest[0])} predicted, with {score(largest[1])} observed."
     )
     draw = partial(_before_after, before, after, scale)
     return Figure.of(draw, 384, f"Reliability before and after {name}.", f"Before and after {name}", text)
@@ -322,8 +321,8 @@ def _bin_counts_text(section: BinCounts) -> str:
     """The ECE at the fewest, the usual and the most bins, and the range of a calibrated model there."""
     usual = min(range(len(section.counts)), key=lambda k: abs(section.counts[k] - 15))
     last = len(section.counts) - 1
-    first, middle, end = (fixed(100 * section.equal_mass[k], 2) for k in (0, usual, last))
-    null = [f"{fixed(100 * section.null_low[k], 2)} to {fixed(100 * section.null_high[k], 2)}" for k in (usual, last)]
+    first, middle, end = (_ece(section.equal_mass[k]) for k in (0, usual, last))
+    null = [f"{_ece(section.null_low[k])} to {_ece(section.null_high[k])}" for k in (usual, last)]
     bins = [f"{section.counts[k]:,}" for k in (0, usual, last)]
     return (
         f"With equal-mass bins the ECE is {first} points at {bins[0]} bins, {middle} at {bins[1]} and {end} at "
@@ -332,11 +331,15 @@ def _bin_counts_text(section: BinCounts) -> str:
     )
 
 
+def _ece(share: float) -> str:
+    return points(Value(share)).value
+
+
 def _bin_counts_table(section: BinCounts) -> Table:
     """ECE in points for each number of bins."""
     head = ("Bins", "ECE, equal mass", "ECE, equal width", "Calibrated model, 90 %")
     shown = (
-        (f"{n:,}", fixed(100 * mass, 2), fixed(100 * width, 2), f"{fixed(100 * low, 2)} to {fixed(100 * high, 2)}")
+        (f"{n:,}", _ece(mass), _ece(width), f"{_ece(low)} to {_ece(high)}")
         for n, mass, width, low, high in _bin_count_rows(section)
     )
     return Table("Plain ECE in points", head, tuple(shown))
@@ -381,8 +384,8 @@ def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
     for bins, mass, width, low, high in _bin_count_rows(section):
         x, y = canvas.x(bins), canvas.y(mass)
         words = (
-            f"{bins:,} bins\nECE, equal mass {fixed(100 * mass, 2)}\nECE, equal width {fixed(100 * width, 2)}\n"
-            f"calibrated model {fixed(100 * low, 2)} to {fixed(100 * high, 2)}"
+            f"{bins:,} bins\nECE, equal mass {_ece(mass)}\nECE, equal width {_ece(width)}\n"
+            f"calibrated model {_ece(low)} to {_ece(high)}"
         )
         canvas.add(hint(words, dot(x, y, 3.4, "dotf"), dot(x, y, 10, "touch")))
 

@@ -13,7 +13,7 @@ from calibrant.reporting.drawing.canvas import Canvas, dot, plain_tick, text_wid
 from calibrant.reporting.drawing.descriptions import score_range
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import MINUS, count, fixed, rate
+from calibrant.reporting.rounding import MINUS, count, fixed, score
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
@@ -204,8 +204,8 @@ def strip_title(section: Classes, label: str = "class") -> str:
     name, (first, last), worst = max(shown, key=lambda found: abs(_gap(found[2])))
     rows, observed, expected, _ = worst
     return (
-        f"{name} is off most {score_range(first, last, of='from ')}: {rate(expected / rows)} predicted, "
-        f"{rate(observed / rows)} observed"
+        f"{name} is off most {score_range(first, last, of='from ')}: {score(expected / rows)} predicted, "
+        f"{score(observed / rows)} observed"
     )
 
 
@@ -217,8 +217,8 @@ def _cell(cell: Cell, where: str, row: str, largest: float, limit: float) -> Mar
     shade = min(SHADES, math.ceil(SHADES * abs(gap) / largest)) if bold else min(1, math.ceil(abs(gap) / largest))
     style = f"cell {'pos' if gap < 0 else 'neg'}{shade}{' sure' if bold else ''}"
     words = (
-        f"{where}\n{count(rows)} {plural(row, rows)}\nmean predicted {rate(expected / rows)}, observed "
-        f"{rate(observed / rows)}"
+        f"{where}\n{count(rows)} {plural(row, rows)}\nmean predicted {score(expected / rows)}, observed "
+        f"{score(observed / rows)}"
     )
     return tag("td", _signed(100 * gap), class_=style, data_tip=words)
 

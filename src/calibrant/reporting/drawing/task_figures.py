@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from calibrant.plot.scales import Scale, covering
-from calibrant.reporting.contents import NetBenefit, Shares, Spread
+from calibrant.reporting.contents import NetBenefit, Shares, Spread, SpreadBin
 from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Canvas, Figure, dot, hint, percent_tick, plain_tick
-from calibrant.reporting.drawing.descriptions import outside, share_ends, two_digits
+from calibrant.reporting.drawing.descriptions import observed_share, outside
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
-from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
-from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table
+from calibrant.reporting.rounding import count, fixed, points, rates, score
+from calibrant.reporting.rounding import significant as decimals_of
+from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table, treat_all
 
 #: Widths of square figures and of those as wide as the page.
 #: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
@@ -39,9 +39,9 @@ def _spread_title(section: Spread, *, significant: bool | None) -> str:
     worst = first if first in clear else max(clear, key=lambda b: abs(b.error.value - b.predicted) / b.predicted)
     where = "is smallest" if worst is first else "is largest"
     if worst is not first and worst is not section.bins[-1]:
-        where = f"is about {fixed(worst.predicted, max(0, two_digits(worst.predicted)))}"
+        where = f"is about {fixed(worst.predicted, _digits(worst))}"
     times = worst.error.value / worst.predicted
-    return f"Where the predicted spread {where}, errors are {fixed(times, 1 if times >= 1.5 else 2)} times as large"
+    return f"Where the predicted spread {where}, errors are {fixed(times, 2)} times as large"
 
 
 def _spread_text(section: Spread) -> str:
@@ -61,7 +61,7 @@ def _spread_table(section: Spread) -> Table:
     head = (f"Predicted spread{unit}", "Rows", "Root mean squared error", "95 % interval", "Calibrated forecaster")
     rows = []
     for b in section.bins:
-        digits = _digits([b.predicted, b.error.value])
+        digits = _digits(b)
         low, high = b.error.low, b.error.high
         ends = "" if low is None or high is None else f"{fixed(low, digits)} to {fixed(high, digits)}"
         null = f"{fixed(b.null[0], digits)} to {fixed(b.null[1], digits)}"
@@ -69,9 +69,9 @@ def _spread_table(section: Spread) -> Table:
     return Table("Spread and error", head, tuple(rows))
 
 
-def _digits(values: Sequence[float]) -> int:
-    largest = max(map(abs, values))
-    return 0 if largest >= 100 else 1 if largest >= 10 else 2 if largest >= 1 else 4
+def _digits(b: SpreadBin) -> int:
+    """Decimals of a spread and of the errors beside it: three significant digits."""
+    return decimals_of(b.predicted, 3)
 
 
 def _spread(section: Spread, width: float) -> Canvas:
@@ -88,7 +88,7 @@ def _spread(section: Spread, width: float) -> Canvas:
     diagonal(canvas)
     canvas.curve(spreads, [b.error.value for b in bins], "curve")
     for b in bins:
-        digits = 2 if b.predicted < 100 else 0
+        digits = _digits(b)
         words = f"Predicted spread {fixed(b.predicted, digits)}\nRMSE {fixed(b.error.value, digits)}"
         if b.error.low is not None and b.error.high is not None:
             words += f" ({fixed(b.error.low, digits)} to {fixed(b.error.high, digits)})"
@@ -107,7 +107,7 @@ def coverage_figure(section: Spread) -> Figure:
 def _coverage_title(section: Spread) -> str:
     """What the widest usual interval holds."""
     chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
-    found = rates(chosen.observed)
+    found = rates(chosen.observed, chosen.nominal)
     ends = f" ({found.ends} %)" if found.ends else ""
     return f"{score(chosen.nominal)} intervals hold {found.value} %{ends}"
 
@@ -119,7 +119,7 @@ def _coverage_text(section: Spread) -> str:
     worst = max(section.coverage, key=lambda c: abs(c.observed.value - c.nominal))
     return (
         f"Observed coverage lies {where} nominal coverage. The gap is largest at {score(worst.nominal)}: "
-        f"{rate(worst.observed.value)} of the outcomes are inside."
+        f"{rates(worst.observed, worst.nominal).value} % of the outcomes are inside."
     )
 
 
@@ -135,7 +135,7 @@ def _coverage(section: Spread, width: float) -> Canvas:
     levels, shares = [c.nominal for c in section.coverage], [c.observed.value for c in section.coverage]
     canvas.curve([0.0, *levels, 1.0], [0.0, *shares, 1.0], "curve")
     for c in section.coverage:
-        found = rates(c.observed)
+        found = rates(c.observed, c.nominal)
         ends = f" ({found.ends} %)" if found.ends else ""
         words = f"{score(c.nominal)} intervals\nhold {found.value} %{ends}"
         canvas.add(hint(words, dot(canvas.x(c.nominal), canvas.y(c.observed.value), 9, "touch")))
@@ -210,7 +210,7 @@ def net_benefit_figure(section: NetBenefit) -> Figure:
     name = "Net benefit of acting on the predictions, against the threshold."
     found, at = points(section.values[section.own]), score(section.at)
     title = f"At a threshold of {at}, acting on the predictions is worth {found.value} true positives per 100 rows"
-    everyone = fixed(100 * section.treat_all[section.own], 1)
+    everyone = treat_all(section, section.own)
     text = f"At {at} the net benefit is {found.value} ({found.ends}); that of treating everyone is {everyone}."
     return Figure.of(partial(_net_benefit, section), _WHOLE, name, title, text, net_benefit_table(section))
 
@@ -233,10 +233,10 @@ def _net_benefit(section: NetBenefit, width: float) -> Canvas:
     x = canvas.x(section.at)
     canvas.line(x, canvas.top, x, canvas.bottom, "thr")
     canvas.add(dot(x, canvas.y(values[section.own]), 6, "dotf"))
-    for at, one, everyone in zip(across, section.values, section.treat_all, strict=True):
+    for k, (at, one) in enumerate(zip(across, section.values, strict=True)):
         found = points(one)
         words = f"threshold {score(at)}\nnet benefit {found.value} ({found.ends}) per 100 rows"
-        words += f"\ntreating everyone {fixed(100 * everyone, 1)}"
+        words += f"\ntreating everyone {treat_all(section, k)}"
         canvas.add(hint(words, dot(canvas.x(at), canvas.y(one.value), 12, "touch")))
     if canvas.roomy:
         canvas.text(0, 10, "per 100 rows", "t")
@@ -339,13 +339,13 @@ def _implied_text(section: Shares) -> str:
     worst = max(section.implied, key=lambda b: abs(b.observed.value - b.predicted))
     return (
         f"The implied share lies above the prediction in {above} of {len(section.implied)} bins. The gap is largest at "
-        f"{rate(worst.predicted)} predicted: {rate(worst.observed.value)} implied."
+        f"{score(worst.predicted)} predicted: {observed_share(worst)[0]} implied."
     )
 
 
 def _implied_table(section: Shares) -> Table:
     """The implied share per bin."""
-    rows = [(rate(b.predicted), f"{rates(b.observed).value} %", share_ends(b.observed)) for b in section.implied]
+    rows = [(score(b.predicted), *observed_share(b)) for b in section.implied]
     return Table("Implied shares", ("Predicted", "Implied", "95 % interval"), tuple(rows))
 
 
@@ -358,9 +358,9 @@ def _implied(section: Shares, width: float) -> Canvas:
     if len(section.implied) > 1:
         canvas.curve([b.predicted for b in section.implied], [b.observed.value for b in section.implied], "curve")
     for b in section.implied:
-        found = rates(b.observed)
-        words = f"Predicted {rate(b.predicted)}\nimplied share of positives {found.value} %"
-        canvas.marker(b.predicted, b.observed, words + (f" ({found.ends} %)" if found.ends else ""))
+        value, ends = observed_share(b)
+        words = f"Predicted {score(b.predicted)}\nimplied share of positives {value}"
+        canvas.marker(b.predicted, b.observed, words + (f" ({ends})" if ends else ""))
     return canvas
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from calibrant.reporting.contents import Bin, Contents, GroupRow, MapRow, Recalibration, Severity, Threshold
 from calibrant.reporting.drawing.canvas import Figure, dot, stroke
-from calibrant.reporting.drawing.descriptions import range_name, score_range
+from calibrant.reporting.drawing.descriptions import observed_share, range_name, score_range
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.names import had_the_event, plural, remaining_error
-from calibrant.reporting.rounding import count, rate, score, value_column
+from calibrant.reporting.rounding import count, score
 from calibrant.reporting.text import Table, covered, gain_heading, group_texts, map_texts
 from calibrant.results.estimate import Value
 
@@ -240,7 +240,7 @@ def range_table(ranges: Sequence[Bin]) -> Markup:
     rows = []
     for b in ranges:
         share = "" if b.share is None else joined([share_bar(b.share), f" {100 * b.share:.0f} %"])
-        rows.append((range_name(b, ranges), count(b.n), rate(b.predicted), rate(b.observed.value), share))
+        rows.append((range_name(b, ranges), count(b.n), score(b.predicted), observed_share(b)[0], share))
     head = ("Predicted", "Rows", "Mean", "Observed", "Share of the error")
     return plain_table(head, rows, ("nw", "n", "n nw", "n nw", "nw"))
 
@@ -258,8 +258,8 @@ def threshold_table(threshold: Threshold) -> Markup:
 
 
 def _predicted_and_observed(b: Bin) -> tuple[Child, Child]:
-    ((value, ends),) = value_column([b.observed], scale=100, apart=b.predicted)
-    return rate(b.predicted), joined([f"{value} %", quiet(f" ({ends})") if ends else None])
+    value, ends = observed_share(b)
+    return score(b.predicted), joined([value, quiet(f" ({ends})") if ends else None])
 
 
 def _percent(gain: Value) -> Value:

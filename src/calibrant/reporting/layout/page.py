@@ -19,7 +19,7 @@ from calibrant.reporting.layout.blocks import blocks, omitted_block
 from calibrant.reporting.layout.elements import Block, data_table, fold, icon, rich
 from calibrant.reporting.model import Report
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, rate
+from calibrant.reporting.rounding import count, score
 from calibrant.reporting.text import STATES, answers, estimates_table, number_texts, tests_table
 from calibrant.results.estimate import Value
 
@@ -149,13 +149,14 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
     unlabeled = contents.kind == "unlabeled"
     if known.events is not None and not confidence:
         name = "Labelled positives" if unlabeled else plural(known.event, kind="event").capitalize()
-        share = "" if known.base_rate is None or unlabeled else f" ({rate(known.base_rate)})"
+        share = "" if known.base_rate is None or unlabeled else f" ({score(known.base_rate)})"
         found.append((name, f"{count(known.events)}{share}"))
-    if known.base_rate is not None and (confidence or unlabeled or known.events is None):
+    listed = contents.kind != "judged" and (confidence or unlabeled or known.events is None)
+    if known.base_rate is not None and listed:  # an accuracy that is an estimate stands beside its interval
         name = "Accuracy" if confidence else "Assumed share of positives" if unlabeled else "Base rate"
-        found.append((name, rate(known.base_rate)))
+        found.append((name, score(known.base_rate)))
     if known.mean_prediction is not None:
-        found.append(("Mean confidence" if confidence else "Mean prediction", rate(known.mean_prediction)))
+        found.append(("Mean confidence" if confidence else "Mean prediction", score(known.mean_prediction)))
     for name, text in (("Period", known.period), ("Model", known.model), ("Data", known.source)):
         if text:
             found.append((name, text))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
 from calibrant.reporting.contents import Bin, GroupRow, MapRow, Recalibration
 from calibrant.reporting.names import had_the_event, listed, map_in_sentence, plural, remaining_error
-from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
+from calibrant.reporting.rounding import MINUS, approximate, bound, count, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
 from calibrant.reporting.verdicts.severity import changed, flagged_groups, limit, small
 from calibrant.reporting.verdicts.truth_table import NAMED, Row, ends, opposed_directions
@@ -160,7 +160,8 @@ def _of_base_rate(error: Value, evidence: Probabilities) -> str:
         return ""
     what = "the base rate" if evidence.base_rate <= 0.5 else "the rate of the rarer outcome"
     if error.low is not None and error.low > 0:
-        return f", {fixed(100 * error.value / evidence.rarer, 0)} % of {what}"
+        relative = Value(*(end / evidence.rarer for end in (error.value, error.low, error.high or error.value)))
+        return f", {percent(relative).value} % of {what}"
     return f", {bound((error.high or 0.0) / evidence.rarer)} % of {what}"
 
 
@@ -174,7 +175,7 @@ def what_it_means(evidence: Probabilities) -> str:
         if around is None:
             return said
         if around.observed.excludes(around.predicted):
-            found = rates(around.observed)
+            found = rates(around.observed, around.predicted)
             return (
                 f"{said} Around the threshold itself, {found.value} % had it ({found.ends} %), where "
                 f"{score(around.predicted)} were predicted."
@@ -210,7 +211,7 @@ def _rows(some: Bin, evidence: Probabilities) -> str:
 
 
 def _observed(some: Bin, evidence: Probabilities) -> str:
-    found = rates(some.observed)
+    found = rates(some.observed, some.predicted)
     what = "were right" if evidence.confidence else had_the_event(evidence.words.event)
     says = "the confidence says" if evidence.confidence else "the predictions say"
     return f"{found.value} % {what}{ends(found, before='', unit=' %')}; {says} {score(some.predicted)}"
@@ -277,8 +278,8 @@ def best_map(made: Recalibration, *, small: bool = False) -> str:
         return f"There is little to gain: no map lowers {made.loss} by more than {bound(gain.high)} %."
     if gain.low <= 0:
         return (
-            f"Recalibration may not help: the change in {made.loss} lies between {_signed_gain(gain.low)} and "
-            f"{_signed_gain(gain.high)}. More rows would tell."
+            f"Recalibration may not help: the change in {made.loss} lies between {_signed(percent(gain).low)} and "
+            f"{_signed(percent(gain).high)}. More rows would tell."
         )
     found = percent(gain)
     others = sum(one.effect == "helps" and _as_good(one, best) for one in made.maps[1:])
@@ -303,9 +304,8 @@ def _remaining(error: Value, loss: str) -> str:
     return f"the remaining {what} is at most {bound(error.high)} {unit}"
 
 
-def _signed_gain(gain: float) -> str:
-    size = fixed(abs(100 * gain), 1 if abs(gain) >= 0.0005 else 2)
-    return f"{size} % {'worse' if gain < 0 else 'better'}"
+def _signed(gain: str) -> str:
+    return f"{gain.removeprefix(MINUS)} % {'worse' if gain.startswith(MINUS) else 'better'}"
 
 
 def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.reporting.contents import Bin, Direction, State
 from calibrant.reporting.names import had_the_event, listed, plural
-from calibrant.reporting.rounding import bound, count, fixed, negated, points, rate, rates, ratio, score
+from calibrant.reporting.rounding import bound, count, negated, points, rates, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.severity import of_probabilities, small
@@ -44,7 +44,7 @@ def one_outcome(e: Probabilities) -> Row | None:
 
 
 def _bound_of_rate(end: float, which: str, level: float) -> str:
-    return f"; the true frequency is at {which} {rate(end)} ({100 * level:.6g} % bound)"
+    return f"; the true frequency is at {which} {score(end)} ({100 * level:.6g} % bound)"
 
 
 def too_few(e: Probabilities) -> Row | None:
@@ -87,7 +87,7 @@ def one_score(e: Probabilities) -> Row | None:
     """All scores are equal (B3), and no group or time is wrong while the total is right."""
     if e.only_score is None or e.only_score in (0.0, 1.0) or (not e.rejects and only_groups_or_times(e) is not None):
         return None
-    found = rates(e.observed or Value(e.base_rate))
+    found = rates(e.observed or Value(e.base_rate), e.only_score)
     sentence = (
         f"Every {e.words.row} has the same predicted probability, {score(e.only_score)}; the observed frequency is "
         f"{found.value} %{ends(found, before=interval_at(e.levels[0]), unit=' %')}. "
@@ -189,8 +189,7 @@ def uncertain_size(e: Probabilities) -> Row | None:
     start = f"{subject} ({e.test.in_words}), but the size of the error is uncertain"
     if e.error.high is None:
         return Row("B9", "not calibrated", _direction(e), f"{start}.")
-    digits = 0 if e.error.high > 0.05 else 1 if e.error.high > 0.005 else 2
-    sentence = f"{start}: {fixed(100 * e.error.value, digits)} points, anywhere from 0 to {bound(e.error.high)}."
+    sentence = f"{start}: {points(e.error).value} points, anywhere from 0 to {bound(e.error.high)}."
     return Row("B9", "not calibrated", _direction(e), sentence)
 
 
@@ -281,7 +280,7 @@ def second_sentence(e: Probabilities, row: Row) -> str:
     told, worst = exception(e, row.direction), e.largest_gap
     if told or worst is None or e.distinct is None or not e.rejects:
         return told
-    found = rates(worst.observed)
+    found = rates(worst.observed, worst.predicted)
     interval = f", {found.ends} %" if found.ends else ""
     return (
         f"Only {e.distinct} distinct scores: the largest gap is at {score(worst.predicted)} "

@@ -170,6 +170,8 @@ class Probabilities(Shared):
     confidence: bool = False
     levels: tuple[float, float] = (0.95, 0.95)
     needed: int | None = None
+    accuracy: Value | None = None
+    """With its interval, where it is not a count."""
 
     @property
     def base_rate(self) -> float:
@@ -245,7 +247,6 @@ class JudgedAnswers(Probabilities):
 
     gold: int = 0
     rarer_gold: float = 0.0
-    accuracy: Value | None = None
     sampled: bool = False
     unlabelled: tuple[str, ...] = ()
 

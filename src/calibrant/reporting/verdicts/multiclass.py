@@ -7,7 +7,7 @@ from math import log
 
 from calibrant.reporting.contents import Direction, GroupRow, Severity
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import bound, count, negated, points, rate, rates, ratio
+from calibrant.reporting.rounding import bound, count, negated, points, rates, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.binary import (
     BINARY,
@@ -41,7 +41,7 @@ def _one_outcome(e: Probabilities) -> Row | None:
         return None
     right, limits, limit = e.events > 0, e.observed, ""
     if limits is not None and limits.low is not None and limits.high is not None:
-        end = f"least {rate(limits.low)}" if right else f"most {rate(limits.high)}"
+        end = f"least {score(limits.low)}" if right else f"most {score(limits.high)}"
         limit = f"; the true accuracy is at {end} ({100 * e.levels[0]:.6g} % bound)"
     start = f"{'Every' if right else 'No'} prediction for {rows_in_words(e)} was right"
     sentence = f"{start}, where {count(e.expected)} were expected to be{limit}."
@@ -51,11 +51,12 @@ def _one_outcome(e: Probabilities) -> Row | None:
 
 
 def _top_label_gap(e: Probabilities) -> Row | None:
-    return _over_or_under(e, f"the predicted class is right for {rate(e.base_rate)} of {plural(e.words.row)}")
+    return _over_or_under(e, f"the predicted class is right for {score(e.base_rate)} of {plural(e.words.row)}")
 
 
 def _answer_gap(e: Probabilities) -> Row | None:
-    return _over_or_under(e, f"{rate(e.base_rate)} of {plural(e.words.row)} are right")
+    right = score(e.base_rate) if e.accuracy is None else f"{rates(e.accuracy).value} %"
+    return _over_or_under(e, f"{right} of {plural(e.words.row)} are right")
 
 
 def _over_or_under(e: Probabilities, right: str) -> Row | None:
@@ -66,7 +67,7 @@ def _over_or_under(e: Probabilities, right: str) -> Row | None:
     size = points(gap if over else negated(gap))
     sentence = (
         f"{'Over' if over else 'Under'}-confident: {right}, while the mean confidence is {'' if over else 'only '}"
-        f"{rate(e.predicted)}, a gap of {size.value} percentage points"
+        f"{score(e.predicted)}, a gap of {size.value} percentage points"
         f"{ends(size, before=interval_at(e.levels[0]))}."
     )
     return Row("L1" if over else "L2", "not calibrated", "over-confident" if over else "under-confident", sentence)
