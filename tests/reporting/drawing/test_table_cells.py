@@ -121,9 +121,7 @@ def test_titles():
     mirrored = tuple(tuple((n, 2 * e - o, e, v) for n, o, e, v in line) for line in section.cells)
     assert strip_title(replace(section, cells=mirrored)) == "High probabilities are too low, low ones too high"
     odd = (((100, 80, 50, 25), *none[0][1:]), *none[1:])
-    assert (
-        strip_title(replace(section, cells=odd)) == "Other is off most below 0.5 %: 50 % predicted, 80 % observed"
-    )
+    assert strip_title(replace(section, cells=odd)) == "Other is off most below 0.5 %: 50 % predicted, 80 % observed"
 
 
 def test_only_the_shown_classes_have_a_line():
