@@ -69,8 +69,16 @@ TABLE = [
     (replace(BASE, test=decided_by("bias", 1, Component("spread", 1e-4, 0.25, -1)), bias=Value(-0.15, -0.19, -0.11),
              ratio=Value(1.2, 1.1, 1.3)),
      "R4", "not calibrated", "caution", "shifted",
-     "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19). They are also too "
-     "narrow."),
+     "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19). Forecasts are also "
+     "too narrow."),
+    (replace(NARROW, test=decided_by("spread", -1, Component("bias", 1e-3, 0.25, 1)), bias=Value(-0.2, -0.3, -0.1)),
+     "R1", "not calibrated", "problem", "too narrow",
+     "Predicted spread is too narrow: errors are 1.27 times the predicted standard deviation (95 % interval 1.24 to "
+     "1.31). Forecasts are also too high."),
+    (replace(NARROW, test=decided_by("spread", -1, Component("bias", 1e-3, 0.25, 1)), bias=Value(-0.14, -0.32, 0.04)),
+     "R1", "not calibrated", "problem", "too narrow",
+     "Predicted spread is too narrow: errors are 1.27 times the predicted standard deviation (95 % interval 1.24 to "
+     "1.31)."),
     (replace(BASE, test=SHAPE, coverage=Value(0.9, 0.86, 0.93)), "R5", "not calibrated", "caution", "mixed",
      "Outcomes do not fall evenly over their predicted distributions (p < 0.001), though 90 % lie inside the central "
      "90 % intervals (95 % interval 86 to 93 %)."),

@@ -200,7 +200,9 @@ def _also(e: Forecasts) -> str:
     other = e.test.clear("spread" if first.name == "bias" else "bias")
     if other is None or (other.name == "spread" and other.direction < 0 and not _narrow_beside_bias(e)):
         return ""
-    return f"They are also {component_in_words(other)}."
+    if other.name == "bias" and e.bias is not None and not e.bias.excludes(0.0):  # its test takes the spread as right
+        return ""
+    return f"Forecasts are also {component_in_words(other)}."
 
 
 def _narrow_beside_bias(e: Forecasts) -> bool:
