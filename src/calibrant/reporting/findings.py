@@ -37,6 +37,7 @@ from calibrant.reporting.verdicts.evidence import (
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, group_severity, outside, small
 from calibrant.reporting.verdicts.truth_table import flagged_in_words, largest_gap_classes, missing_test, period_range
+from calibrant.reporting.verdicts.unlabeled import least_and_largest
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
@@ -531,7 +532,7 @@ def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
         )
         yield Finding("CAL702", "problem", text)
     if e.errors:
-        low, high = (points(some(e.errors, key=lambda error: error.value)).value for some in (min, max))
+        low, high = least_and_largest(e)
         shares = f"{score(min(e.priors)).removesuffix(' %')} and {score(max(e.priors))}"
         yield Finding("CAL703", "caution", f"The error ranges from {low} to {high} points for shares between {shares}.")
     yield Finding("CAL704", "note", "Labelled positives are assumed to be a random sample of all positives.")

@@ -37,7 +37,7 @@ TABLE = [
              errors=(Value(0.03), Value(0.11))), "P2", "not significant", "caution", None,
      "No significant miscalibration detected if 50 % are positive; the error is at most 7 points. For shares "
      "from 40 to 60 "
-     "% the estimate lies between 3.0 and 11."),
+     "% the estimate lies between 3.0 and 11 points."),
     (replace(BASE, prior=0.5), "P3", "cannot be judged", "problem", None,
      "The assumed share of 50 % is too large: these data allow at most 36 %."),
     (replace(BASE, positives=14, test=UNSURE, error=Value(0.1, 0, 0.21)), "P4", "too few", "caution", None,

@@ -107,10 +107,15 @@ def _depends(e: Unlabeled) -> str:
 def _range_of_estimates(e: Unlabeled) -> str:
     if not e.errors:
         return ""
-    values = [error.value for error in e.errors]
-    low, high = points(Value(min(values))).value, points(Value(max(values))).value
+    low, high = least_and_largest(e)
     shares = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
-    return f"For shares {shares} the estimate lies between {low} and {high}."
+    return f"For shares {shares} the estimate lies between {low} and {high} points."
+
+
+def least_and_largest(e: Unlabeled) -> tuple[str, str]:
+    """The least and the largest error of the assumed shares, in points, as the table of shares has them."""
+    low, high = (points(some(e.errors, key=lambda error: error.value)).value for some in (min, max))
+    return low, high
 
 
 def _percent(share: float) -> str:
