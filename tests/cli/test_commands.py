@@ -127,10 +127,10 @@ def test_each_result_of_a_gate_has_its_exit_code_and_bad_input_is_2(folder, invo
 
 
 def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke_in):
-    def broken(*_):
+    def broken(*_, **__):
         {}["no such key"]
 
-    def foreign(*_):
+    def foreign(*_, **__):
         int("x", base=99)
 
     for fault in (broken, foreign):

@@ -29,9 +29,9 @@ def reads(monkeypatch):
     seen = []
     original = files._arrays
 
-    def counted(selection, columns):
+    def counted(selection, columns, *rest):
         seen.append([columns.truth, *columns.probabilities])
-        return original(selection, columns)
+        return original(selection, columns, *rest)
 
     monkeypatch.setattr(files, "_arrays", counted)
     return seen

@@ -250,7 +250,7 @@ def test_text_that_numpy_would_cut_at_its_end_is_refused(make):
 
 def test_labels_that_double_precision_cannot_tell_apart_are_refused():
     labels, p = [2**53, 2**53 + 1, 0.5], np.full((3, 3), 1 / 3)
-    with pytest.raises(cal.InvalidPredictions, match=r"y_true .* cannot tell apart \(9007199254740992 and .*993\)"):
+    with pytest.raises(cal.InvalidPredictions, match=r"y_true .* cannot distinguish \(9007199254740992 and .*993\)"):
         cal.Multiclass(labels, p, classes=labels)
     assert cal.Binary([0, 1, 1], [0.1, 0.2, 0.3], weight=[2**53 + 1, 2**60, 0.5]).weight[1] == 2.0**60
 

@@ -44,7 +44,7 @@ def test_what_needs_no_data_loads_no_library_for_data(line):
 
 
 def test_an_error_of_our_own_says_so(invoke, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         {}["no such key"]
 
     monkeypatch.setattr(files, "load", broken)
