@@ -137,7 +137,7 @@ def _kept(data: Data, value: float, name: str, method: str, table: BinTable) -> 
 
 def check_norm(norm: float) -> float:
     """`norm` as a float of at least 1; infinity is allowed."""
-    value = as_number(norm)
+    value = float(norm) if type(norm) in (int, float) else as_number(norm)
     if not value >= 1:
         message = f"norm must be a number of at least 1 (or math.inf), got {norm!r}."
         raise ValueError(message)

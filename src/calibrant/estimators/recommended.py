@@ -135,11 +135,10 @@ class _Curves:
     @classmethod
     def of(cls, bins: LogitBins, positive: Floats) -> _Curves:
         """From the number of positive outcomes per set and bin."""
-        from calibrant.numerics.smoothers import member_fits
+        from calibrant.numerics.smoothers import member_curves, member_fits
 
         fits = member_fits(bins, positive, np.maximum(bins.mass - positive, 0.0))
-        fitted = expit(np.concatenate([fit.eta for fit in fits], axis=1))
-        variance = np.concatenate([fit.sampling_variance for fit in fits], axis=1)
+        fitted, variance = member_curves(fits)
         share, noise = bins.mass / bins.mass.sum(), variance * (fitted * (1 - fitted)) ** 2
         return cls(share, fitted - expit(bins.logit), noise, _weights(fits))
 

@@ -260,7 +260,7 @@ class Sample:
         """
         sums = self._facing if facing else self.table.sums
         if self.cluster is None or self.independent:
-            return FineSample(PooledCells.fine(sums))
+            return FineSample.of_rows(sums)
         cell, label, predicted, observed = self.cell, self.cluster, self.rows.predicted, self.rows.observed
         predicted = predicted.astype(np.float64)
         if facing and self.turned:

@@ -335,6 +335,11 @@ class FineSample:
     events: Floats | None = None
 
     @classmethod
+    def of_rows(cls, sums: Floats) -> FineSample:
+        """From sums of the finest cells, of independent rows."""
+        return cls(PooledCells.fine(sums))
+
+    @classmethod
     def of_clusters(
         cls, sums: Floats, cell: Numbers, share: Floats, predicted: Floats, observed: Floats, label: Numbers
     ) -> FineSample:

@@ -5,6 +5,7 @@ Many samples are sorted together, and can then be cut into bins as often as need
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -79,8 +80,17 @@ class RunningWeight:
         return np.unique(np.concatenate([[0.0], position, [float(len(running))]]))
 
 
+def equal_mass_places(
+    weight: Floats, squares: Floats, low: Floats, high: Floats, numbers: Iterable[int], rank: Rank = "floor"
+) -> list[Floats]:
+    """Positions that divide cells with these bounds into bins of equal mass, for each of these numbers of bins."""
+    running = RunningWeight.of(weight, squares, atom=low == high)
+    return [running.cuts(n, rank) for n in numbers]
+
+
 def positions_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
     """Edges as positions among the cells with these bounds: 3.25 is a quarter of the way into the fourth cell."""
+    require_inside(np.array([low[0], high[-1]]), edges)
     inner, size = edges[1:-1], len(high)
     whole = np.searchsorted(high, inner, side="right")
     cell = np.minimum(whole, size - 1)

@@ -235,6 +235,12 @@ def member_fits(bins: LogitBins, positive: Floats, negative: Floats) -> list[Log
     return fits
 
 
+def member_curves(fits: list[LogisticFits]) -> tuple[Floats, Floats]:
+    """Probabilities that all members give to the bins, and the sampling variances of their log odds."""
+    logits = np.concatenate([fit.eta for fit in fits], axis=1)
+    return expit(logits), np.concatenate([fit.sampling_variance for fit in fits], axis=1)
+
+
 def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Floats]:
     """Weights of the members by their evidence or held-out likelihood, and the log of their prior-weighted sum.
 

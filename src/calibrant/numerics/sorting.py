@@ -63,28 +63,6 @@ class SortedRows:
         """The given numbers (1 or more) of leading rows, raised where needed so that no run of equal keys is split."""
         return np.searchsorted(self.rows.key, self.rows.key[rows - 1], side="right") if self.tied else rows
 
-    def distinct(self) -> tuple[Floats, Floats]:
-        """The distinct keys and the sums of their rows."""
-        rows, ends = self.rows, self.run_ends
-        starts = ends - np.diff(ends, prepend=0)
-        key = rows.key[starts].astype(np.float64)
-        if not rows.plain_binary and not (rows.plain and rows.role != "both"):
-            return key, np.add.reduceat(rows.sums(), starts, axis=1)
-        sums = np.zeros((len(SUMS), len(key)))
-        count, positives = ends - starts, sums[4]
-        if rows.role == "positives":
-            sums[0], sums[4], sums[6], sums[7] = count * rows.counted, count, count * key, count
-            return key, sums
-        if rows.role == "population":
-            sums[:4], sums[3], sums[5] = count, count * key, count * key * key
-            return key, sums
-        positives[:] = rows.observed if self.ends is None else positives_between(rows.observed, ends)
-        sums[:3], sums[7] = count, positives
-        np.multiply(count, key, out=sums[3])
-        np.multiply(sums[3], key, out=sums[5])
-        np.multiply(positives, key, out=sums[6])
-        return key, sums
-
     def between(self, cuts: NDArray[np.intp]) -> Floats:
         """Sums of the rows between consecutive cuts (row numbers from 0 to the number of rows)."""
         rows, unlabeled = self.rows, self.rows.plain and self.rows.role == "population"
@@ -128,6 +106,30 @@ def sorted_rows(rows: Rows) -> SortedRows:
     if found is None:
         found = vars(rows)["_sorted"] = _sorted(rows)
     return found
+
+
+def distinct_sums(unordered: Rows) -> tuple[Floats, Floats]:
+    """The distinct keys and the sums of their rows."""
+    found = sorted_rows(unordered)
+    rows, ends = found.rows, found.run_ends
+    starts = ends - np.diff(ends, prepend=0)
+    key = rows.key[starts].astype(np.float64)
+    if not rows.plain_binary and not (rows.plain and rows.role != "both"):
+        return key, np.add.reduceat(rows.sums(), starts, axis=1)
+    sums = np.zeros((len(SUMS), len(key)))
+    count, positives = ends - starts, sums[4]
+    if rows.role == "positives":
+        sums[0], sums[4], sums[6], sums[7] = count * rows.counted, count, count * key, count
+        return key, sums
+    if rows.role == "population":
+        sums[:4], sums[3], sums[5] = count, count * key, count * key * key
+        return key, sums
+    positives[:] = rows.observed if found.ends is None else positives_between(rows.observed, ends)
+    sums[:3], sums[7] = count, positives
+    np.multiply(count, key, out=sums[3])
+    np.multiply(sums[3], key, out=sums[5])
+    np.multiply(positives, key, out=sums[6])
+    return key, sums
 
 
 def _sorted(rows: Rows) -> SortedRows:

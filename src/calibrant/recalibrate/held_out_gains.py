@@ -40,7 +40,7 @@ def fold_tables(data: Binary | BinTable, cells: BinTable, seed: int) -> FoldTabl
         sums = np.stack([cell_sums(cells.predicted_mean, zeros + ones, ones) for zeros, ones in counts])
     sums = sums[sums[:, 1].any(axis=1)]
     others = [np.delete(sums, k, axis=0).sum(axis=0) for k in range(len(sums))]
-    return FoldTables(*([cells.filled(sums=some) for some in tables] for tables in (sums, others)))
+    return FoldTables(cells.each_filled(sums), cells.each_filled(others))
 
 
 def _sums_by_fold(data: Binary, cells: BinTable, fold: NDArray[np.intp]) -> Floats:
@@ -219,7 +219,8 @@ class HeldOut:
         cls, data: Binary | BinTable, cells: BinTable, folds: FoldTables, *, seed: int, design_effect: float
     ) -> HeldOut:
         """The folds that `fold_tables` made of `cells` with this seed."""
-        held, training = folds.held_out, [_pooled(table) for table in folds.training]
+        grid = TRAINING_GRID
+        held, training = folds.held_out, [pooled_on(grid, one, beyond=grid.cells // 2) for one in folds.training]
         size = cells.population.effective_n / design_effect
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(data, seed, training, size)
@@ -246,16 +247,15 @@ class HeldOut:
         score = rows.y_prob.astype(np.float64)
         return cls(score, np.ones(len(rows)), entries, bounds, training, rows, size)
 
-    def fitted(self, recalibrator: Any) -> list[Any]:
-        """The map fitted without each fold."""
-        return [clone(recalibrator).fit_table(cells) for cells in self._training_cells]
-
-    def predicted(self, fitted: list[Any]) -> Floats:
-        """What the map predicts for each entry when it is fitted without the entry's fold."""
-        found = np.empty(len(self.score))
+    def judged(self, recalibrator: Any, loss: Loss, *, parameters: float) -> tuple[Value, Floats, list[Any], float]:
+        """The gain of a map, what it predicts when it is fitted without each fold, those fits, and how far it moves."""
+        fitted = [clone(recalibrator).fit_table(cells) for cells in self._training_cells]
+        after = np.empty(len(self.score))
         for where, one, scores in zip(self.bounds, fitted, self._scores, strict=True):
-            found[where] = one.predict_checked(scores)[:, 1]
-        return found
+            after[where] = one.predict_checked(scores)[:, 1]
+        gain = gain_share(self.entries, self.score, after, loss, parameters=parameters, size=self.size)
+        apart = np.abs(after - self.score)
+        return gain, after, fitted, self.entries.mean(apart, apart)
 
     @cached_property
     def _training_cells(self) -> list[BinomialCells]:
@@ -266,10 +266,6 @@ class HeldOut:
     def _scores(self) -> list[Scores]:
         """The scores of each fold, whose log odds all maps share."""
         return [Scores(self.score[where], logits=False) for where in self.bounds]
-
-    def gain(self, after: Floats, loss: Loss, *, parameters: float) -> Value:
-        """By how much the loss falls, as a share of the loss before."""
-        return gain_share(self.entries, self.score, after, loss, parameters=parameters, size=self.size)
 
     def error_of_difference(self, one: Floats, other: Floats, loss: Loss) -> float:
         """The standard error of the difference of the gains of two maps, as a share of the loss before."""
@@ -289,10 +285,6 @@ class HeldOut:
         columns = (predicted, own.weight, own.ones, own.squares, self.count)
         q, weight, ones, squares, count = (values[where][order] for values in columns)
         return BinTable(Distinct(), q, q, q, cell_sums(q, weight, ones, squares, count))
-
-
-def _pooled(table: BinTable) -> BinTable:
-    return table if len(table) <= TRAINING_GRID.cells // 2 else pooled_on(TRAINING_GRID, table)
 
 
 def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:

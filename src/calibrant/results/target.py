@@ -184,10 +184,11 @@ def takes_columns(function: F) -> F:
     if arguments is None:
         message = f"{function.__name__} declares no **columns."
         raise TypeError(message)
-    arranged = arguments.arranged
+    arranged, own = arguments.arranged, arguments.options
 
     def taking(*args: Any, **options: Any) -> Any:
-        args, options = arranged(args, options)
+        if not options.keys() <= own:
+            args, options = arranged(args, options)
         return function(*args, **options)
 
     return redefined(function, taking)
@@ -261,7 +262,7 @@ def estimates(
         arguments = Arguments.of(function)
 
         def declared(*args: Any, **options: Any) -> Any:
-            if arguments is not None:
+            if arguments is not None and not options.keys() <= arguments.options:
                 args, options = arguments.arranged(args, options)
             return attached(function(*args, **options), options)
 

@@ -10,7 +10,7 @@ moving rows from one bin to its neighbour changes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -24,7 +24,7 @@ from calibrant.data.predictions import Binary, Column, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import checked_equal_width_sums
-from calibrant.numerics.equal_mass import RunningWeight, positions_of, require_inside, scores_at, sums_between
+from calibrant.numerics.equal_mass import equal_mass_places, positions_of, scores_at, sums_between
 from calibrant.numerics.rows import SUMS, Mass, Rows
 from calibrant.table.binning import (
     Binning,
@@ -226,6 +226,10 @@ class BinTable:
         filled = table if some.all() else table.take(some)
         return filled.in_rows() if in_rows else filled
 
+    def each_filled(self, sums: Iterable[Floats]) -> list[BinTable]:
+        """The table with each of these sums, without bins that have no weight then."""
+        return [self.filled(sums=some) for some in sums]
+
     def take(self, which: Any) -> BinTable:
         """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
         some = replace(self, key=self.key[which], low=self.low[which], high=self.high[which], sums=self.sums[:, which])
@@ -259,9 +263,8 @@ class BinTable:
     def places(self, binning: Cut) -> Floats:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
-            running = RunningWeight.of(self.weight, self.weight_squares, atom=self.low == self.high)
-            return running.cuts(binning.n_bins, binning.rank)
-        require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
+            cells = self.weight, self.weight_squares, self.low, self.high
+            return equal_mass_places(*cells, [binning.n_bins], binning.rank)[0]
         return positions_of(binning.edges, self.low, self.high)
 
     def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
@@ -373,8 +376,10 @@ def _row_weight(table: BinTable) -> float:
     return float(table.weight_squares.sum()) / table.total
 
 
-def pooled_on(grid: HybridGrid, table: BinTable) -> BinTable:
-    """The table with the cells of one cell of the grid added up."""
+def pooled_on(grid: HybridGrid, table: BinTable, *, beyond: int = 0) -> BinTable:
+    """The table with the cells of one cell of the grid added up, if it has more than some number of cells."""
+    if len(table) <= beyond:
+        return table
     key = grid.index(table.predicted_mean)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
     ends = np.append(starts[1:], len(key)) - 1

@@ -21,7 +21,7 @@ from calibrant.numerics.equal_mass import (
     require_inside,
 )
 from calibrant.numerics.rows import SUMS, Rows, variance_of_mean
-from calibrant.numerics.sorting import SortedRows, equal_mass_sums, selection_is_faster, sorted_rows
+from calibrant.numerics.sorting import SortedRows, distinct_sums, equal_mass_sums, selection_is_faster, sorted_rows
 from calibrant.table.batch_sums import GridCells, grid_sums
 from calibrant.table.binning import (
     Binning,
@@ -102,7 +102,7 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
 
 
 def _distinct(rows: Rows) -> CellSums:
-    key, sums = sorted_rows(rows).distinct()
+    key, sums = distinct_sums(rows)
     return CellSums(Distinct(), key, key, key, sums)
 
 

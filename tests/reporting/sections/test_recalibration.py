@@ -177,7 +177,7 @@ def test_every_row_is_held_out_once(kind):
 def test_predictions_are_those_of_maps_fitted_without_the_fold(recalibrator):
     part = Part(binary(1000, slope=0.7))
     held_out = held_out_of(part)
-    q = held_out.predicted(held_out.fitted(recalibrator))
+    q = held_out.judged(recalibrator, "log loss", parameters=2.0)[1]
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
         expected = recalibrator.fit_table(others).predict_proba(held_out.score[where])[:, 1]
         np.testing.assert_array_equal(q[where], expected)
@@ -187,7 +187,7 @@ def test_counting_on_a_grid_hardly_changes_a_map():
     part = Part(binary(30_000, slope=0.7))
     held_out = held_out_of(part)
     assert 1 << 10 < max(len(table) for table in held_out.training) < 1 << 11
-    q = held_out.predicted(held_out.fitted(Platt()))
+    q = held_out.judged(Platt(), "log loss", parameters=2.0)[1]
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
         exact = Platt().fit_table(others).predict_proba(held_out.score[where])[:, 1]
         np.testing.assert_allclose(q[where], exact, atol=2e-4)
@@ -203,7 +203,7 @@ def test_clusters_are_held_out_whole():
 
 def test_the_error_of_a_difference_is_paired():
     held_out = held_out_of(Part(binary(2000, slope=0.7)))
-    q = held_out.predicted(held_out.fitted(Platt()))
+    q = held_out.judged(Platt(), "log loss", parameters=2.0)[1]
     assert held_out.error_of_difference(q, q, "log loss") == 0
     assert held_out.error_of_difference(q, held_out.score, "log loss") > 0
 
@@ -213,13 +213,14 @@ def test_rows_keep_their_order(columns):
     data = binary(900, slope=0.6, shift=-0.5, **columns)
     part = Part(data)
     held_out = held_out_of(part)
-    fitted = held_out.fitted(Platt())
+    _, q, fitted, moved = held_out.judged(Platt(), "log loss", parameters=2.0)
     rows = held_out_rows(data, fitted, part.seed)
     np.testing.assert_array_equal(rows.y_true, data.y_true)
     counted = slice(None) if data.weight is None else data.weight > 0
-    own = np.sort(held_out.predicted(fitted)) if data.weight is None else np.unique(held_out.predicted(fitted))
+    own = np.sort(q) if data.weight is None else np.unique(q)
     np.testing.assert_allclose(np.sort(rows.y_prob[counted]), own, atol=1e-12)
     assert np.corrcoef(rows.y_prob, data.y_prob)[0, 1] > 0.95
+    assert moved == pytest.approx(np.average(np.abs(rows.y_prob - data.y_prob), weights=data.weight))
 
 
 WHOLE_VECTOR = {"Temperature", "VectorScaling", "MatrixScaling", "Dirichlet", "ConditionalLogit"}

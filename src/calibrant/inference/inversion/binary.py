@@ -160,7 +160,7 @@ def assumption(limits: Limits, norm: float) -> str:
     sample, cells = limits.sample, limits.sample.cells
     if limits.silent:
         return f"nothing: of {sample.clusters} clusters too few are of similar size, so all errors are possible"
-    words = ["independent rows" if sample.clusters is None else "independent clusters of rows"]
+    words = ["independent rows" if sample.weight is None else "independent clusters of rows"]
     if limits.side != "lower":
         hidden = ~cells.single
         if hidden.any():

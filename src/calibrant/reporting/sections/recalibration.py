@@ -41,13 +41,17 @@ Effect = Literal["best", "helps", "may not help", "makes it worse"]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A cross-validated map: its class, number of parameters, gain, what it predicted for held-out rows, and fits."""
+    """A cross-validated map: its class, number of parameters, gain, what it predicted for held-out rows, and fits.
+
+    `moved` is the mean distance between predictions before and after it.
+    """
 
     name: str
     parameters: float
     gain: Value
     predicted: Any
     fitted: Any = None
+    moved: float = 0.0
 
 
 def ranked(
@@ -132,7 +136,7 @@ def recalibrated(part: Part, given: str = "data") -> tuple[Recalibration, Part]:
             _remaining(held_out, remaining, first, one),
             one.gain,
             effect,
-            moved=_moved(held_out, one),
+            moved=one.moved,
         )
         for one, effect in order
     ]
@@ -157,7 +161,10 @@ def held_out_of(part: Part) -> HeldOut:
 
 def candidates(part: Part, held_out: HeldOut, loss: Loss) -> list[Candidate]:
     """Every map, fitted without each fold and judged on it."""
-    return [_judged(held_out, recalibrator, parameters, loss) for recalibrator, parameters in _maps(part)]
+    return [
+        Candidate(type(one).__name__, parameters, *held_out.judged(one, loss, parameters=parameters))
+        for one, parameters in _maps(part)
+    ]
 
 
 def require_enough(part: Part) -> None:
@@ -184,12 +191,6 @@ def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candi
     return Value(float(np.clip(np.hypot(remaining.value, distance), low, high)), low, high)
 
 
-def _moved(held_out: HeldOut, one: Candidate) -> float:
-    """The mean distance between predictions before and after a map."""
-    apart = np.abs(one.predicted - held_out.score)
-    return float(held_out.entries.mean(apart, apart))
-
-
 def _maps(part: Part) -> list[tuple[Any, float]]:
     """The maps, each with its number of parameters; that of isotonic regression is its number of steps."""
     from calibrant.recalibrate.isotonic import Isotonic
@@ -205,13 +206,6 @@ def _maps(part: Part) -> list[tuple[Any, float]]:
         (Spline(), SPLINE_PARAMETERS),
         (Isotonic(), max(steps, SPLINE_PARAMETERS)),
     ]
-
-
-def _judged(held_out: HeldOut, recalibrator: Any, parameters: float, loss: Loss) -> Candidate:
-    fitted = held_out.fitted(recalibrator)
-    predicted = held_out.predicted(fitted)
-    gain = held_out.gain(predicted, loss, parameters=parameters)
-    return Candidate(type(recalibrator).__name__, parameters, gain, predicted, fitted)
 
 
 @dataclass(frozen=True, eq=False)

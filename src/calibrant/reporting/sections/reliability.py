@@ -18,7 +18,7 @@ from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
-from calibrant.numerics.equal_mass import RunningWeight, positions_of, sums_between
+from calibrant.numerics.equal_mass import equal_mass_places, positions_of, sums_between
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
@@ -408,8 +408,7 @@ def bin_counts(part: Part) -> BinCounts:
     counts = [stop for stop in STOPS if stop * FEWEST_ROWS <= cells.n]
     if len(cells) < 2 or len(counts) < 2:
         fail("The number of bins matters only for several scores and more than a few rows.", CannotBuild)
-    running = RunningWeight.of(cells.weight, cells.weight_squares, atom=cells.low == cells.high)
-    places = [running.cuts(stop, EqualMass.rank) for stop in counts]
+    places = equal_mass_places(cells.weight, cells.weight_squares, cells.low, cells.high, counts, EqualMass.rank)
     union = np.unique(np.concatenate(places))
     index = [np.searchsorted(union, place) for place in places]
     segments = sums_between(cells.sums, union)
