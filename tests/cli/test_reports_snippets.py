@@ -110,7 +110,9 @@ def test_a_change_over_time_and_a_condition_are_both_in_the_command():
 
 def test_what_cannot_be_named_in_the_second_command_is_left_out():
     assert "apply" not in commands("Platt", ["a.csv"], Columns("y", ("score / 100",)))
-    assert commands("Platt", ["a.tsv"], Columns("y", ("p",))).endswith("new.tsv --prob p -o recalibrated.parquet")
+    assert commands("Platt", ["a.tsv"], Columns("y", ("p",))).endswith(
+        "new.tsv --prob p \\\n    -o recalibrated.parquet"
+    )
 
 
 @pytest.mark.parametrize(("number", "named"), [(12, True), (13, False)])

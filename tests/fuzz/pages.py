@@ -348,7 +348,7 @@ def advice(page: Page) -> Iterator[str]:
         best = made.maps[0].gain
         if "Recalibration may not help" in found.what_to_do and best.low > 0:
             yield f"{found.what_to_do} but gain {best}"
-    if "More rows would tell" in found.what_to_do and found.state == "small":
+    if "More rows would settle this" in found.what_to_do and found.state == "small":
         yield f"small, but: {found.what_to_do}"
 
 

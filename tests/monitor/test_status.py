@@ -76,8 +76,8 @@ def test_an_alarm_beside_an_interval_that_includes_no_error_quotes_the_evidence_
     assert status.alarm
     assert 0.0 in status.gap.interval
     assert 1.0 in status.observed_expected.interval
-    assert f"it reached {1 / status.p_value:,.3g}, and 20 is enough" in status.sentence
-    assert "The interval includes no error because" in status.sentence
+    assert f"reached {1 / status.p_value:,.3g}; 20 is enough" in status.sentence
+    assert "The interval still includes zero" in status.sentence
 
 
 def test_an_alarm_whose_interval_excludes_no_error_needs_no_explanation():

@@ -237,7 +237,7 @@ def binary(**changes):
         "verdict": BINARY_VERDICT,
         "numbers": BINARY_NUMBERS,
         "sections": (reliability(), over_time(), groups(), recalibration(), bin_counts()),
-        "notes": ("**Bands.** The consistency band is pointwise.", "Rows are taken as independent; see `group=`."),
+        "notes": ("**Bands.** The consistency band is pointwise.", "Rows are treated as independent; see `group=`."),
     }
     return Contents(**{**given, **changes})
 
@@ -464,7 +464,7 @@ def unlabeled():
         "The size depends on that share, the conclusion does not: the error is smallest at 14 % (3.2 points, 1.3 "
         "to 3.9).",
         "Strong evidence, given the assumed share: p < 0.001.",
-        "Labelled positives are taken as a random sample of all positives.",
+        "Labelled positives are assumed to be a random sample of all positives.",
         "Check the share first. Then recalibrate with `PUIsotonic`.",
     )
     numbers = (

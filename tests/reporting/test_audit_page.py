@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from calibrant.reporting.audit_page import audit_page, save_page, to_json
 from calibrant.reporting.sections.audit import sentence
 from tests.reporting.audits import found
+from tests.reporting.layout.test_page import CHROMIUM, browser  # noqa: F401
 
 
 def test_the_page_has_the_verdict_segments_features_and_the_repair(tmp_path):
@@ -20,14 +23,14 @@ def test_the_page_has_the_verdict_segments_features_and_the_repair(tmp_path):
         assert words in html
     assert "&lt;b&gt;app&lt;/b&gt;" in html
     assert "<b>app</b>" not in html
-    assert "Any segment below is false with a probability of at most" in html
+    assert "probability that any segment below is false is at most" in html
 
 
 def test_nothing_found_claims_nothing():
     html = audit_page(found(0.0))
     assert "Nothing found" in html
-    assert "No segment is shown to be off" in html
-    assert "may have been missed" in html
+    assert "No segment is confirmed to be off" in html
+    assert "may have missed small errors" in html
 
 
 def test_json_has_the_sentence_and_only_plain_numbers():
@@ -35,3 +38,14 @@ def test_json_has_the_sentence_and_only_plain_numbers():
     assert made["sentence"] == sentence(found())
     assert made["segments"][0]["direction"] == "too low"
     assert made["error"]["l1"]["interval"]["high"] is None
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_sticks_out_of_the_page(tmp_path, width, browser):  # noqa: F811
+    save_page(found(), tmp_path / "page.html", call="calibrant audit a.csv --truth outcome --prob score")
+    view = browser.new_page(viewport={"width": width, "height": 900})
+    view.goto((tmp_path / "page.html").as_uri())
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    view.close()

@@ -50,8 +50,8 @@ TABLE = [
     (replace(PLAIN, confidence=True, ratio=Value(0.8, 0.78, 0.82), predicted=0.375), "CAL205", "problem",
      "Over-confident: confidence exceeds accuracy by 7.5 points (6.8 to 8.2)."),
     (replace(PLAIN, error=Value(0.03, 0.0, 0.06)), "CAL206", "caution",
-     "The test rejects calibration, yet the interval of the error reaches 0: the gaps are real but their size is not "
-     "pinned down."),
+     "The test rejects calibration, yet the interval of the error reaches 0: there is an error, but its size is "
+     "uncertain."),
     (replace(PLAIN, groups=(groups(group(), group("Peru", flagged=False)),)), "CAL301", "problem",
      "1 of 2 countries is miscalibrated after adjustment: Brazil (too low)."),
     (replace(PLAIN, groups=(groups(replace(group(flagged=False), judged=False), group("Peru", flagged=False)),)),
@@ -67,7 +67,7 @@ TABLE = [
      "With 180 rows and 41 events, an error below about 9 points would usually go undetected."),
     (replace(PLAIN, distinct=10), "CAL403", "note", "Only 10 distinct scores: every score is its own bin."),
     (replace(PLAIN, cells=512), "CAL404", "note",
-     "Computed from a table of 512 cells: rows are taken as independent and not checked one by one."),
+     "Computed from a table of 512 cells: rows are treated as independent and not checked one by one."),
     (replace(PLAIN, recalibration=maps()), "CAL501", "note",
      "Recalibration helps: Platt scaling lowers cross-validated log loss by 1.7 % (0.9 to 2.5 %)."),
     (replace(PLAIN, recalibration=maps(-0.03, -0.01, effect="makes it worse")), "CAL502", "note",

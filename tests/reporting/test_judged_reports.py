@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
+from tests.reporting.layout.test_page import CHROMIUM, browser  # noqa: F401
 
 
 def answers(seed=0, n=1500, labels=200, power=1.0, **more):
@@ -85,5 +86,17 @@ def test_every_format_is_written(tmp_path):
 
 def test_weights_are_named_and_times_left_out():
     found = cal.report(answers(weight=np.full(1500, 2.0)), time=np.arange(1500))
-    assert "weights say" in found.verdict.what_it_means
+    assert "weights imply" in found.verdict.what_it_means
     assert "Over time" in [one.section for one in found.contents.omitted]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_sticks_out_of_the_page(tmp_path, width, browser):  # noqa: F811
+    data = answers(power=2.5)
+    found = cal.report(data, by={"model": np.where(np.arange(len(data)) % 2, "large", "small")})
+    view = browser.new_page(viewport={"width": width, "height": 900})
+    view.goto(found.save(tmp_path / "page.html").as_uri())
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    view.close()

@@ -46,7 +46,7 @@ def test_names_of_groups_are_escaped():
     html = monitor_page(*watched(lambda p, day: p, groups=True))
     assert "<b>&" not in html
     assert "&lt;b&gt;&amp;" in html
-    assert "0 of 2 groups are off" in html
+    assert "0 of 2 groups are shown to be off" in html
 
 
 def test_forecasts_have_their_own_words_and_no_reliability_diagram():
@@ -58,7 +58,7 @@ def test_forecasts_have_their_own_words_and_no_reliability_diagram():
 
 def test_a_mean_time_between_alarms_is_named_as_the_promise():
     html = monitor_page(*watched(lambda p, day: p, days=3, arl=1000))
-    assert "every 1,000 periods on average" in html
+    assert "once in 1,000 periods on average" in html
 
 
 def test_the_page_is_written_whole(tmp_path):

@@ -366,7 +366,7 @@ def test_other_forecasts_are_judged_by_where_outcomes_fall(data):
     assert found.tests[0].method.startswith("ForecastTest")
     assert found.verdict.rule == "R1"
     assert found.verdict.direction == "too narrow"
-    assert "What decided: the spread." in found.verdict.how_sure
+    assert "Decided by the spread." in found.verdict.how_sure
 
 
 def test_the_range_of_a_calibrated_forecaster_is_not_called_an_interval():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import sys
@@ -42,6 +44,10 @@ _BEGINNINGS = {
 }
 
 
+#: Letters of a command in one line. Derived: what a box of code on half of a page holds.
+HALF_PAGE = 58
+
+
 class UsageError(Exception):
     """Invalid command-line arguments; the message is for the user."""
 
@@ -50,6 +56,33 @@ def refuse(broken: object, message: str) -> None:
     """Raise a `UsageError` if a rule is broken."""
     if broken:
         raise UsageError(message)
+
+
+def in_shell(word: str) -> str:
+    """A word as one would type it in a shell: in double quotes where these are enough.
+
+    >>> print(in_shell("p_1"), in_shell("month >= '2026-07'"), in_shell("paid $"))
+    p_1 "month >= '2026-07'" 'paid $'
+    """
+    quoted = shlex.quote(word)
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`!\\\n') else quoted
+
+
+def over_lines(command: str, width: int = HALF_PAGE) -> str:
+    """A command over several lines, as a shell would take it; an option stays beside its value."""
+    parts: list[str] = []
+    for word in shlex.split(command):
+        if not parts or re.match("--?[a-z]", word):
+            parts.append(in_shell(word))
+        else:
+            parts[-1] += f" {in_shell(word)}"
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"    {part}")
+    return " \\\n".join(lines)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._atomic_write import replacing
-from calibrant.cli.console import refuse
+from calibrant.cli.console import over_lines, refuse
 from calibrant.numerics.random_draws import generator
 
 #: Columns of the terminal that the text fits. Derived: those of the narrowest terminal in use, less a margin.
@@ -36,7 +36,7 @@ def run_demo(folder: Path, *, say: Callable[[str], Any] = print) -> list[Path]:
     """Simulate, write the files, run the commands on them; returns the pages, the first one to open first."""
     folder.mkdir(parents=True, exist_ok=True)
     show = _Shown(folder, say)
-    say(f"Simulated predictions, and what calibrant says of them. Folder: {folder}\n")
+    say(f"Simulated predictions, and what Calibrant says about them. Folder: {folder}\n")
     for part in (_payments, _forecasts, _leads, _answers):
         part(show)
     say(f"Open {(folder / show.pages[0]).resolve()} in a browser.")
@@ -84,11 +84,8 @@ class _Shown:
 
 
 def _wrapped(command: str) -> str:
-    """A command over several lines, as a shell would take it; an option stays beside its value."""
-    groups = [group if k == 0 else f"--{group}" for k, group in enumerate(f"$ {command}".split(" --"))]
-    glued = [group.replace(" ", "\0") for group in groups]
-    lines = textwrap.wrap(" ".join(glued), WIDTH - 2, subsequent_indent="    ", break_on_hyphens=False)
-    return " \\\n".join(lines).replace("\0", " ")
+    """A command behind a prompt, over several lines."""
+    return f"$ {over_lines(command, WIDTH - 2)}"
 
 
 def _payments(show: _Shown) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from calibrant.cli.columns import Columns
+from calibrant.cli.console import in_shell
 from calibrant.scale.paths import ReadOptions
 
 
@@ -149,9 +149,9 @@ def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
     for name in (name for name in SHARED if name in names):
         value, flag = reading.get(name, getattr(columns, name, None)), f"--{name.replace('_', '-')}"
         if isinstance(value, tuple):
-            said += [f"{flag} {shlex.quote(one)}" for one in value]
+            said += [f"{flag} {in_shell(one)}" for one in value]
         elif value is True:
             said.append(flag)
         elif value is not None and value is not False:
-            said.append(f"{flag} {shlex.quote(str(value))}")
+            said.append(f"{flag} {in_shell(str(value))}")
     return " ".join(said)

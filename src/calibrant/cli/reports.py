@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
+from calibrant.cli.console import UsageError, in_shell, over_lines, refuse, require_writable, say, stage, writing
 from calibrant.cli.files import Loaded
 from calibrant.data.groups import MISSING
 from calibrant.data.predictions import Confidence
@@ -115,13 +114,15 @@ def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
     The second is left out where predictions are SQL, which `apply` does not take.
 
     >>> print(commands("Platt", ["paid.csv"], Columns("fraud", ("score",))))
-    calibrant recalibrate paid.csv --truth fraud --prob score --method platt -o map.json && \
-    calibrant apply map.json new.csv --prob score -o recalibrated.csv
+    calibrant recalibrate paid.csv --truth fraud --prob score \
+        --method platt -o map.json
+    calibrant apply map.json new.csv --prob score \
+        -o recalibrated.csv
     """
     from calibrant.cli.options import PREDICTIONS, in_words
 
-    words = [*map(shlex.quote, files), in_words(columns), f"--method {map_class.lower()} -o {_MAP}"]
-    first = f"calibrant recalibrate {' '.join(word for word in words if word)}"
+    words = [*map(in_shell, files), in_words(columns), f"--method {map_class.lower()} -o {_MAP}"]
+    first = over_lines(f"calibrant recalibrate {' '.join(word for word in words if word)}")
     new = replace(columns, prob=columns.prob or tuple(name for name in (columns.confidence,) if name is not None))
     if not all(_COLUMN.fullmatch(name.replace("*", "")) for name in _predictions(new)):
         return first
@@ -129,7 +130,7 @@ def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
     suffix, written = suffix or ".csv", suffix if suffix in (".csv", ".parquet", ".arrow", ".jsonl") else ".parquet"
     options = in_words(new, (*PREDICTIONS, "percent", "logits"))
     parts = f"calibrant apply {_MAP} new{suffix}", options, f"-o recalibrated{written}"
-    return f"{first} && \\\n{' '.join(part for part in parts if part)}"
+    return f"{first}\n{over_lines(' '.join(part for part in parts if part))}"
 
 
 def _in_python(columns: Columns) -> str:

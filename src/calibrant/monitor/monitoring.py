@@ -568,9 +568,9 @@ class Monitor:
                 return ()
             reached, needed = (f"{math.exp(min(power, 600.0)):,.3g}" for power in (self.peak, self._limit))
             return (
-                f"The evidence raised the alarm: it reached {reached}, and {needed} is enough. The interval includes "
-                "no error because it is only of the mean of these rows, in which errors may cancel, and is wider, "
-                "since it holds for outcomes of any spread.",
+                f"The alarm rests on the evidence, which reached {reached}; {needed} is enough. The interval still "
+                "includes zero: it is of the mean error alone, in which errors of opposite signs cancel, and it is "
+                "wide because it is valid for any distribution of the outcomes.",
             )
         if self.tolerance or self.points:
             return ("No alarm, since it is not shown to exceed the tolerance.",)

@@ -117,7 +117,12 @@ class Status:
     @property
     def rest(self) -> str:
         """By how much, which groups, and remarks."""
-        return printable(" ".join(filter(None, [self._size(), self._groups(), *self.notes])))
+        return " ".join(filter(None, [printable(self._size()), self.remarks]))
+
+    @property
+    def remarks(self) -> str:
+        """Which groups, and what else is worth knowing."""
+        return printable(" ".join(filter(None, [self._groups(), *self.notes])))
 
     @property
     def headline(self) -> str:
@@ -161,7 +166,7 @@ class Status:
         if not self.groups:
             return ""
         more = f" and {len(self.groups) - _NAMED} more" if len(self.groups) > _NAMED else ""
-        return f"Off by themselves: {', '.join(self.groups[:_NAMED])}{more}."
+        return f"Groups shown to be off: {', '.join(self.groups[:_NAMED])}{more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""

@@ -55,21 +55,21 @@ def _answer(found: Audit) -> Markup:
 def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:
     gain = found.error.log_loss.features
     helps = found.error.log_loss.total.interval is not None and found.error.log_loss.total.interval.low > 0
-    sure = (
-        f"One test of the score, of tables of one and two features, and of learned maps: {p_words(found.test.p_value)}."
-    )
+    sure = f"One test of the score, single features, pairs and fitted corrections: {p_words(found.test.p_value)}."
     if not wrong:
-        means = "Errors that show in no pair of features, or that are small, may have been missed."
-        return [("How sure", sure), ("What it means", means), ("What to do", "Nothing, as far as these features tell.")]
-    sure += f" Any segment below is false with a probability of at most {100 * found.alpha:g} %."
+        means = "The audit may have missed small errors, and errors that no pair of features shows."
+        return [("How sure", sure), ("What it means", means), ("What to do", "Nothing, by these features.")]
+    sure += f" The probability that any segment below is false is at most {100 * found.alpha:g} %."
     only = gain.interval is not None and gain.interval.low > 0
     means = (
         "Recalibrating the score alone does not remove the error: it depends on features."
         if only
-        else "Most of what can be removed, recalibrating the score removes; features add nothing that is certain."
+        else "Recalibrating the score removes most of what can be removed; a further gain by features is not certain."
     )
     do = (
-        "Use the repair below, or train the model on these features." if helps else "Collect more rows of the segments."
+        "Apply the repair below, or train the model on these features."
+        if helps
+        else "Collect more rows of the segments."
     )
     return [("How sure", sure), ("What it means", means), ("What to do", do)]
 
@@ -84,11 +84,11 @@ def _numbers(found: Audit) -> list[Number]:
     if math.isfinite(split.before) and split.before > 0:
         for name, part in (
             ("Log loss removed by recalibrating the score", split.score),
-            ("more by features", split.features),
+            ("Further log loss removed by features", split.features),
         ):
-            words = f"Percent of the log loss of {float(split.before):.4g}, on rows that were held out."
+            words = f"Percent of the log loss, {float(split.before):.4g}, on held-out rows."
             share = share_of(part, float(split.before))
-            numbers.append(Number(name[0].upper() + name[1:], share, 0.0, "percent", "harm", "gain", words))
+            numbers.append(Number(name, share, 0.0, "percent", "harm", "gain", words))
     return numbers
 
 
@@ -99,21 +99,21 @@ def _next(call: str, note: str) -> Block:
         'audit.repair().save("map.json")  # predict_proba(p, X), to_sql, to_onnx'
     )
     limits = (
-        "**A model is never shown to be calibrated**: only nothing was found.",
-        "**No upper bound exists** for the error given features: one that no map has found leaves no trace.",
-        "**Features are not causes**, and groups that differ in their base rates need not be treated unfairly: an "
-        "audit says whether a probability means the same for everyone, nothing more.",
+        "**It never shows that a model is calibrated**, only that it found nothing.",
+        "**There is no upper bound** on the error given the features: an error that no map has found leaves no trace.",
+        "**Features are not causes**, and different base rates alone do not mean unfair treatment. An audit says "
+        "whether a probability means the same for everyone, nothing more.",
     )
     parts: list[Child] = [tag("p", rich(text)) for text in limits]
     if note:
         parts.insert(0, tag("p", note))
     boxes: list[Child] = [code_box("Repair in Python", code)]
     if call:
-        boxes.insert(0, code_box("The same again, with the repair", call))
+        boxes.insert(0, code_box("Repeat the audit and write the repair", call))
     return Block(
         "next",
         "What to do",
-        "Repair, and the limits of this",
+        "Repair",
         "",
         joined([*boxes, fold("What an audit cannot say", *parts)]),
     )

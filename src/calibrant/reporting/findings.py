@@ -188,8 +188,8 @@ def _disagreement(e: Probabilities) -> Iterator[Finding]:
     if e.decisions is not None or small(e):
         return
     text = (
-        "The test rejects calibration, yet the interval of the error reaches 0: the gaps are real but their size is "
-        "not pinned down."
+        "The test rejects calibration, yet the interval of the error reaches 0: there is an error, but its size is "
+        "uncertain."
     )
     yield Finding("CAL206", "caution", text)
 
@@ -281,7 +281,7 @@ def of_table(e: Shared) -> Iterator[Finding]:
     """That a table was given, not rows."""
     if e.cells is not None:
         start = f"Computed from a table of {count(e.cells)} cells"
-        yield Finding("CAL404", "note", f"{start}: rows are taken as independent and not checked one by one.")
+        yield Finding("CAL404", "note", f"{start}: rows are treated as independent and not checked one by one.")
 
 
 def of_recalibration(e: Shared) -> Iterator[Finding]:
@@ -571,6 +571,7 @@ def _labels(e: JudgedAnswers) -> Iterator[Finding]:
     if e.unlabelled:
         some = f"{count(len(e.unlabelled))} {plural('group', len(e.unlabelled))}"
         verb = "has" if len(e.unlabelled) == 1 else "have"
-        yield Finding("CAL802", "caution", f"{some} {verb} no gold label, and so no number.")
-    drawn = "with the probabilities that their weights say" if e.sampled else "at random, all with the same probability"
-    yield Finding("CAL801", "note", f"{plural(e.words.row).capitalize()} are taken as chosen for labelling {drawn}.")
+        yield Finding("CAL802", "caution", f"{some} {verb} no gold label, and therefore no number.")
+    drawn = "with the probabilities that their weights imply" if e.sampled else "at random, all with equal probability"
+    text = f"{plural(e.words.row).capitalize()} are assumed to have been chosen for labelling {drawn}."
+    yield Finding("CAL801", "note", text)

@@ -146,7 +146,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
     def note(self, known: JudgedAnswers) -> str:
         """On what stands for the missing labels."""
         return (
-            "The judge's scores are recalibrated on the gold labels, without the fold of each, and corrected by the "
-            f"gold labels that were held out; {count(known.gold)} of {count(known.n)} rows have one. What a judge gets "
-            "wrong makes intervals wider, not wrong."
+            f"{count(known.gold)} of {count(known.n)} rows have a gold label. The judge's scores are recalibrated on "
+            "some of these labels and corrected by the others, in turn (cross-fitting). Errors of the judge make "
+            "intervals wider, not wrong."
         )

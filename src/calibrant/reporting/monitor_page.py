@@ -17,10 +17,12 @@ from calibrant.plot.scales import Scale, covering, probability_scale
 from calibrant.reporting.contents import Number
 from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, plain_tick
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.reliability import diagonal, near, on_the_diagonal, probability_axes, square
+from calibrant.reporting.drawing.reliability import dense, diagonal, near, on_the_diagonal, probability_axes, square
 from calibrant.reporting.layout.elements import Block, code_box, data_table, fold, icon, rich
 from calibrant.reporting.layout.page import footer, numbers_block, sheet
+from calibrant.reporting.names import listed
 from calibrant.reporting.rounding import count
+from calibrant.reporting.sections.reliability import RARE
 from calibrant.reporting.text import Table
 from calibrant.results.estimate import Estimate, Value
 
@@ -76,7 +78,7 @@ def _answer(monitor: Monitor, status: Status) -> Markup:
         tag("h2", "Status", class_="vh"),
         tag("p", icon(severity), state, class_="state"),  # type: ignore[arg-type]
         tag("p", status.headline, class_="say"),
-        tag("p", status.rest, class_="more"),
+        tag("p", status.remarks, class_="more") if status.remarks else None,
         tag("div", *three, class_="three"),
         class_=f"verdict {severity}",
     )
@@ -84,26 +86,24 @@ def _answer(monitor: Monitor, status: Status) -> Markup:
 
 def _three(monitor: Monitor, status: Status) -> list[tuple[str, str]]:
     if monitor.arl is not None:
-        promise = (
-            f"A calibrated model raises a false alarm every {monitor.arl:,.0f} periods on average, at the earliest."
-        )
+        promise = f"A calibrated model raises a false alarm at most once in {monitor.arl:,.0f} periods on average."
     else:
-        promise = f"A calibrated model raises an alarm with a probability of at most {100 * monitor.alpha:g} %, ever."
+        promise = f"The probability that a calibrated model ever raises an alarm is at most {100 * monitor.alpha:g} %."
     if status.alarm:
-        means = f"The predictions and outcomes since {status.since} do not fit together, beyond what is tolerated."
+        means = f"Since {status.since}, outcomes have differed from the predictions by more than the tolerance."
         do = "Look for what changed then. Recalibrate, deploy, and start a new monitor for the repaired model."
     elif status.enough:
-        means = "If the model were off by much more than is tolerated, there would probably have been an alarm."
+        means = "An error far above the tolerance would probably have raised an alarm by now."
         do = "Nothing. Add the next outcomes when they are known."
     else:
-        means = "Neither an alarm nor its absence says much so far."
+        means = "There are not enough rows yet for the absence of an alarm to mean much."
         do = "Add more rows with known outcomes."
     return [("How sure", promise), ("What it means", means), ("What to do", do)]
 
 
 def _numbers(status: Status) -> list[Number]:
     gap, ratio = status.gap, status.observed_expected
-    since = f"{status.series or 'All rows'} since {status.window}; the interval is valid at any look."
+    since = f"{status.series or 'All rows'}, since {status.window}. The interval is valid at every look."
     if status.kind == "forecast":
         share = Value(0.5 + gap, *(None if end is None else 0.5 + end for end in _ends(gap)))
         return [Number("Outside the central half", share, 0.5, "percent", "too wide", "too narrow", since)]
@@ -124,7 +124,7 @@ def _evidence(monitor: Monitor, status: Status) -> Block:
     when = f"passed the limit on {status.first_alarm}" if status.alarm else "is below the limit"
     text = (
         f"Bets against calibration have multiplied their stake by {_times(status.evidence)} so far; an alarm needs "
-        f"{10**limit:,.0f}. Against a calibrated model they win nothing on average."
+        f"{10**limit:,.0f}. Against a calibrated model, such bets win nothing on average."
     )
     draw, table = partial(_chart, monitor, status, limit), Table("Evidence", ("Period", "Evidence"), rows)
     figure = Figure.of(draw, 1040, "Evidence over time.", f"The evidence {when}", text, table)
@@ -173,7 +173,8 @@ def _curves(monitor: Monitor, status: Status) -> list[Block]:
 
 def _diagram(before: ReliabilityCurve | None, now: ReliabilityCurve, width: float) -> Canvas:
     values = np.concatenate([now.predicted, now.observed]).tolist()
-    canvas = square(width, probability_scale(values, log_odds=False), above=24.0)
+    rare = float(now.observed @ now.share) < RARE
+    canvas = square(width, probability_scale(values, log_odds=rare), above=24.0)
     canvas.text(0, 12, "Observed frequency", "t")
     probability_axes(canvas, "Predicted probability")
     diagonal(canvas)
@@ -186,7 +187,7 @@ def _diagram(before: ReliabilityCurve | None, now: ReliabilityCurve, width: floa
     blocked = on_the_diagonal(canvas)
     for line, style, _, _ in lines:
         canvas.path(line, style)
-        blocked += near(line, 3)
+        blocked += near(dense(line), 3)
     for line, _, words, kind in lines:
         canvas.name(words, line, blocked, kind)
     return canvas
@@ -206,17 +207,17 @@ def _groups(monitor: Monitor, status: Status) -> list[Block]:
         )
         for name, one in sorted(found.items(), key=lambda item: -item[1].evidence)
     ]
-    columns = ("Group", "Rows", f"O:E since {status.window}", "Evidence", "Off by itself")
-    named = ", ".join(status.groups) if status.groups else "none"
-    lead = f"Shown to be off by themselves: {named}. The more groups there are, the more evidence one needs."
+    columns = ("Group", "Rows", f"O:E since {status.window}", "Evidence", "Shown to be off")
+    named = listed(status.groups) or "none"
+    lead = f"Shown to be off: {named}. The more groups there are, the more evidence each one needs."
     table = data_table(Table("Groups", columns, rows), "Groups", ("", "n", "n", "n", ""))
     off = len(status.groups)
-    title = f"{off} of {len(rows)} groups {'is off by itself' if off == 1 else 'are off by themselves'}"
+    title = f"{off} of {len(rows)} groups {'is' if off == 1 else 'are'} shown to be off"
     return [Block("groups", "Groups", title, lead, table)]
 
 
 def _guarantee(monitor: Monitor, state: str) -> Block:
-    """What the promise rests on, and how to go on."""
+    """What the guarantee rests on, and how to go on."""
     conditions = (
         "**Outcomes that become known earlier for one result** (fraud at once, its absence after weeks): deliver whole "
         "periods once all outcomes are final, with `--horizon`.",
@@ -226,7 +227,7 @@ def _guarantee(monitor: Monitor, state: str) -> Block:
     code = 'import calibrant as cal\n\nmonitor = cal.Monitor.load(STATE)\nmonitor.repair().save("map.json")'
     code = code.replace("STATE", json.dumps(state))
     parts: list[Child] = [tag("p", rich(text)) for text in conditions]
-    body = joined([fold("What breaks the promise, and what to do about it", *parts)])
+    body = joined([fold("What breaks the guarantee, and what to do about it", *parts)])
     if monitor.kind == "binary":
         body = joined([code_box("Recalibrate on the rows since the change", code), body])
     return Block("next", "What to do", "What to do next", "", body)

@@ -187,7 +187,7 @@ def no_break(text: str) -> str:
     """The text with spaces that do not break before signs of percent and within p-values, for pages."""
     for sign in "<≤=":
         text = text.replace(f"p {sign} ", f"p\u00a0{sign}\u00a0")
-    return text.replace(" %", "\u00a0%")
+    return text.replace(" %", "\u00a0%").replace(" : ", "\u00a0:\u00a0")
 
 
 def loss(value: Value) -> Rounded:

@@ -221,11 +221,10 @@ def with_note(section: Section, verdict: Verdict) -> Section:
     quiet = verdict.state == "not significant"
     if isinstance(section, Groups | Classes):
         rows = [row for row in section.rows if not row.flagged and row.ratio.excludes(row.ideal)]
-        return _noted(section, len(rows), len(section.rows), "their ideal without a flag", "adjusted p-values allow")
+        return _noted(section, len(rows), len(section.rows), *_UNFLAGGED)
     if isinstance(section, OverTime):
         periods = [one for one in section.periods if not one.flagged and one.ratio.excludes(1.0)]
-        words = "their ideal without a flag", "adjusted p-values allow"
-        return _noted(section, len(periods), len(section.periods), *words)
+        return _noted(section, len(periods), len(section.periods), *_UNFLAGGED)
     if isinstance(section, Reliability) and quiet:
         bins = [one for one in section.ranges if one.observed.excludes(one.predicted)]
         return _noted(section, len(bins), len(section.ranges), "the mean prediction", "the test allows")
@@ -238,12 +237,17 @@ def with_note(section: Section, verdict: Verdict) -> Section:
     return section
 
 
+#: What intervals exclude without a flag, and what allows for all of them.
+_UNFLAGGED = "the value of a calibrated model without being flagged", "adjusted p-values allow"
+
+
 def _noted(section: Any, off: int, number: int, what: str, who: str) -> Any:
     if not off:
         return section
     verb = "excludes" if off == 1 else "exclude"
     text = (
-        f"{count(off)} of {count(number)} intervals {verb} {what}: each holds by itself, while {who} for all of them."
+        f"{count(off)} of {count(number)} intervals {verb} {what}: each interval is valid alone, while {who} for all "
+        f"{count(number)}."
     )
     return replace(section, note=text)
 
@@ -254,7 +258,7 @@ def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
         return own
     together = (
         f"The {len(known.adjusted)} tests of this report are adjusted for each other (Holm), so that a calibrated "
-        "model is called miscalibrated in at most 5 % of reports. P-values of groups hold that adjustment; those of "
+        "model is called miscalibrated in at most 5 % of reports. P-values of groups include this adjustment; those of "
         "all rows and of a change over time are shown without it."
     )
     return (*own, together)
@@ -359,8 +363,9 @@ class BinaryReport(TaskReport[Probabilities]):
             found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
         if known.ratio is not None:
             text = (
-                f"{count(known.events)} events observed, {count(known.expected)} expected from the predictions. Below "
-                "1: predictions are too high in total."
+                f"{count(known.events)} {plural(known.words.event, known.events, kind='event')} observed, "
+                f"{count(known.expected)} predicted. "
+                + _side(known.ratio, "predictions are too high in total.", "predictions are too low in total.")
             )
             sides = ("too high", "too low")
             found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", *sides, text, known.levels[0]))
@@ -374,7 +379,7 @@ class BinaryReport(TaskReport[Probabilities]):
         """On the one interval."""
         return (
             "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the "
-            "same quantity; one that lies outside is biased, or off by chance."
+            "same quantity; an estimate outside it is biased, or off by chance."
         )
 
 
@@ -399,7 +404,11 @@ class ConfidenceReport(BinaryReport):
             found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
         found += confidence_less_accuracy(known)
         if known.slope is not None:
-            text = "Below 1: high confidences are too high and low ones too low."
+            text = _side(
+                known.slope,
+                "high confidences are too high and low ones too low.",
+                "high confidences are too low and low ones too high.",
+            )
             sides = ("too extreme", "too moderate")
             found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
         return tuple(found)
@@ -409,7 +418,7 @@ def confidence_less_accuracy(known: Probabilities) -> tuple[Number, ...]:
     """The mean gap of the confidence, where it is known."""
     if known.gap is None:
         return ()
-    text = f"Mean confidence less accuracy, of {count(known.n)} {plural(known.words.row)}. Above 0: over-confident."
+    text = f"Mean confidence minus accuracy, over {count(known.n)} {plural(known.words.row)}. Above 0: over-confident."
     sides = ("under-confident", "over-confident")
     return (Number("Confidence − accuracy", known.gap, 0.0, "points", *sides, text, known.levels[0]),)
 
@@ -462,15 +471,26 @@ def _about_error(known: Probabilities) -> str:
     return f"{what} {base}, so the error is {share}."
 
 
+def _side(value: Value | None, below: str, above: str) -> str:
+    """What a ratio means on its side of 1, if its interval excludes 1."""
+    if value is None or not value.excludes(1.0):
+        return "1 if calibrated."
+    return f"Above 1: {above}" if value.value > 1 else f"Below 1: {below}"
+
+
 def _about_slope(known: Probabilities) -> str:
-    what = "Below 1: high scores are too high and low scores too low."
+    what = _side(
+        known.slope,
+        "high scores are too high and low scores too low.",
+        "high scores are too low and low scores too high.",
+    )
     if known.backwards:
         what = "Below 0: higher scores go with fewer events."
     if known.intercept is None:
         return what
     shift = rounded(known.intercept, least=2, apart=0.0)
     ends = f" ({shift.ends})" if shift.ends else ""
-    return f"{what} Calibration in the large {shift.value}{ends} on the log-odds scale."
+    return f"{what} Calibration in the large: {shift.value}{ends}, in log odds."
 
 
 def probability_measures(part: Part, *, scores: bool = True) -> list[Callable[[], Estimate | None]]:
@@ -755,15 +775,15 @@ class UnlabeledReport(TaskReport[Unlabeled]):
             found.append(Number(f"Calibration error at {at}", known.error, 0.0, "points", "", "farther off", text))
         if known.ratio is not None:
             text = (
-                f"Assumed share {at} over mean prediction {score(known.predicted)}; the interval is of sampling only. "
-                "It moves in proportion to the assumed share."
+                f"Assumed share, {at}, over mean prediction, {score(known.predicted)}: proportional to the assumed "
+                "share. The interval allows for sampling alone."
             )
             found.append(Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text))
         if known.largest_prior is not None:
             text = "Above it, some scores would need more positives than rows."
             largest = Value(known.largest_prior)
             found.append(
-                Number("Largest share the data allow", largest, known.prior, "percent", "impossible", "", text)
+                Number("Largest share the data allow", largest, known.prior, "percent", "below assumed", "above", text)
             )
         return tuple(found)
 
@@ -775,4 +795,4 @@ class UnlabeledReport(TaskReport[Unlabeled]):
 
     def note(self, known: Unlabeled) -> str:
         """On the assumption."""
-        return f"The {given_in_words(known)} of positives is an assumption; intervals are of sampling only."
+        return f"The {given_in_words(known)} of positives is an assumption; intervals allow for sampling alone."

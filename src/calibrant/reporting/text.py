@@ -350,7 +350,7 @@ def gold_in_words(section: Labels) -> str:
     """What the judge is worth."""
     if section.gain is None:
         return ""
-    start = f"With the judge the interval of the accuracy is {100 * section.gain:.0f} % as wide as that of the"
+    start = f"With the judge, the interval of the accuracy is {100 * section.gain:.0f} % as wide as with the"
     return f"{start} {count(section.gold)} gold labels alone."
 
 

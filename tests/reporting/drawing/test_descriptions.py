@@ -55,7 +55,7 @@ def test_neighbours_with_the_same_relation_are_one_run():
 
 def test_groups_against_the_rest_in_one_direction_in_several_or_none():
     assert titles.groups_title(hand_made.groups(), "fraud") == (
-        "Brazil runs against the rest: 1.84 times the predicted frauds occurred"
+        "Brazil differs from the rest: 1.84 times as many frauds as predicted"
     )
     one_way = [row for row in hand_made.COUNTRIES if row[3] in ("too high", "not flagged")]
     assert titles.groups_title(hand_made.groups(one_way), "fraud") == "Predictions are too high in 4 of 6 countries"

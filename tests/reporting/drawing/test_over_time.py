@@ -65,7 +65,9 @@ def test_the_course_of_time_in_words():
 
 def test_the_title_tells_the_change_or_counts_the_periods():
     section = hand_made.over_time()
-    assert over_time_figure(section, "fraud").title == "From Sep 2025 on, 56 % of the predicted frauds occurred"
+    assert (
+        over_time_figure(section, "fraud").title == "From Sep 2025 on, 0.56 times as many frauds occurred as predicted"
+    )
     assert (
         over_time_figure(section, "x", spread=True).title
         == "From Sep 2025 on, errors are 0.56 times the predicted spread"

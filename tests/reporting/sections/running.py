@@ -9,11 +9,11 @@ from calibrant.cli.commands.application import app
 
 
 def run_commands(text, folder):
-    """Run commands joined by && as a shell would, in this process."""
+    """Run commands, one after another, as a shell would, in this process."""
     before = os.getcwd()
     os.chdir(folder)
     try:
-        for line in text.replace("\\\n", " ").split("&&"):
+        for line in text.replace("\\\n", " ").splitlines():
             program, *arguments = shlex.split(line)
             assert program == "calibrant"
             done = CliRunner().invoke(app, arguments)

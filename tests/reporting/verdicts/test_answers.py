@@ -66,7 +66,7 @@ def test_weights_clusters_and_tables_are_told():
     text = how_sure(replace(PLAIN, effective_n=1134.0, clusters=204, cells=65536))
     assert "2,000 rows, effective sample size 1,134." in text
     assert "Intervals allow for 204 groups of dependent rows." in text
-    assert "Computed from a table of 65,536 cells; rows are taken as independent." in text
+    assert "Computed from a table of 65,536 cells; rows are treated as independent." in text
 
 
 def test_what_it_means_at_a_threshold():
@@ -76,7 +76,7 @@ def test_what_it_means_at_a_threshold():
     assert what_it_means(given) == (
         'Of the 1,904 payments above your threshold of 10 %, 16.6 % had the event "fraud" (15.0 to 18.3 %); the '
         "predictions say "
-        "23.3 %. At the threshold itself the gap is within chance."
+        "23.3 %. At the threshold itself, the gap could be chance."
     )
     off = replace(around, observed=Value(0.05, 0.03, 0.08))
     assert "Around the threshold itself, 5 % had it (3 to 8 %), where 10 % were predicted" in what_it_means(
@@ -106,7 +106,7 @@ def test_what_it_means_speaks_of_other_scores_where_only_these_are_wrong():
     given = replace(PLAIN, top=top, ranges=ranges)
     assert what_it_means(given) == (
         "Of the 2,000 rows with scores from 10 % to 20 %, 15.0 % had the event (13.4 to 16.6 %); the predictions say "
-        "10 %. For those with the highest scores (above 40 %) the gap is within chance."
+        "10 %. For those with the highest scores (above 40 %) the gap could be chance."
     )
     lowest = replace(given, ranges=ranges[:1], top=replace(top, low=0.9))
     assert "rows with scores up to 10 %, 4.3 % had" in what_it_means(lowest)
@@ -128,7 +128,7 @@ def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
     assert best_map(remains).endswith("; an error of 1.1 points (0.6 to 1.6) remains.")
     assert best_map(maps(-0.004, 0.019, effect="may not help")) == (
         "Recalibration may not help: the change in log loss lies between 0.4 % worse and 1.9 % better. "
-        "More rows would tell."
+        "More rows would settle this."
     )
     assert best_map(maps(-0.02, -0.01, effect="makes it worse")).startswith("Do not recalibrate: every map tried")
     best = maps().maps[0]

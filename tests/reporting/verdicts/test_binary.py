@@ -60,7 +60,7 @@ TABLE = [
         replace(PLAIN, only_score=0.12, observed=Value(0.098, 0.086, 0.111), events=196, ratio=Value(0.82, 0.72, 0.93)),
         "B3", "not calibrated", "problem", "too high",
         "Every row has the same predicted probability, 12 %; the observed frequency is 9.8 % "
-        "(95 % interval 8.6 to 11.1 %). Rows cannot be told apart, so only the total can be checked.",
+        "(95 % interval 8.6 to 11.1 %). Rows cannot be distinguished, so only the total can be checked.",
     ),
     (
         replace(PLAIN, decisions=Decisions(410, Value(0.83, 0.79, 0.87), 1590, Value(0.04, 0.031, 0.05))),
@@ -198,7 +198,7 @@ def test_an_error_is_that_of_the_slope_only_if_a_map_of_two_parameters_removes_h
 def test_scores_without_information_have_a_sentence_of_their_own():
     found = BINARY.verdict(replace(PLAIN, slope=Value(0.02, -0.05, 0.09), recalibration=maps(moved=0.1)))
     assert found.sentence == (
-        "The scores carry no information that a rising map could use: higher ones do not go with more events (slope "
+        "The scores do not order the rows: higher ones do not go with more events (slope "
         "0.02, 95 % interval −0.05 to 0.09)."
     )
     assert (found.rule, found.direction) == ("BI", "uninformative")
@@ -217,17 +217,22 @@ def test_a_number_that_excludes_its_ideal_is_one_of_several_looks():
     assert BINARY.verdict(quiet).what_to_do == "Nothing needs to be done for calibration."
     found = BINARY.verdict(replace(quiet, numbers=(number,)))
     assert found.how_sure.endswith(
-        "Observed : expected alone would differ beyond chance, but it is one of several looks, which together are not "
-        "significant (p = 0.21). The mean calibration error is at most 0.20 percentage points, 0.7 % of the base rate."
+        "Observed : expected would be significant alone, but is among several numbers that were looked at, which "
+        "together are not significant (p = 0.21). "
+        "The mean calibration error is at most 0.20 percentage points, 0.7 % of the base rate."
     )
-    assert (found.state, found.severity, found.what_to_do) == ("not significant", "caution", "More rows would tell.")
-    assert "looks" not in BINARY.verdict(replace(PLAIN, numbers=(number,))).how_sure
+    assert (found.state, found.severity, found.what_to_do) == (
+        "not significant",
+        "caution",
+        "More rows would settle this.",
+    )
+    assert "looked at" not in BINARY.verdict(replace(PLAIN, numbers=(number,))).how_sure
 
 
 def test_how_sure_names_what_decided():
     level = Component("level", 0.004, 0.25, 1)
     found = BINARY.verdict(replace(RARE, test=replace(REJECTS, components=(level,), decided=level)))
-    assert "(p ≤ 0.001). What decided: the level, observed : expected. The mean" in found.how_sure
+    assert "(p ≤ 0.001). Decided by the level (observed : expected). The mean" in found.how_sure
 
 
 @pytest.mark.parametrize("name", ["slope", "shape"])

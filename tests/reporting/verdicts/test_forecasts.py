@@ -100,7 +100,8 @@ TABLE = [
      "Too few forecasts to judge: 18. The ratio of errors to spread could be anywhere from 0.81 to 1.58."),
     (replace(BASE, variation=0.0), "R6", "not significant", "note", None,
      "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
-     "interval 0.96 to 1.10). All forecasts have the same predicted spread, so single ones cannot be told apart."),
+     "interval 0.96 to 1.10). All forecasts have the same predicted spread, so it cannot tell certain ones "
+     "from uncertain ones."),
     (replace(BASE, zero_spread=3), "R6", "not significant", "note", None,
      "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
      "interval 0.96 to 1.10). 3 forecasts have a predicted spread of 0 and an error above 0: their likelihood is "
@@ -131,17 +132,17 @@ def test_each_row(evidence, rule, state, severity, direction, text):
 def test_a_group_against_the_rest_and_the_answers():
     wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
     found = FORECASTS.verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
-    assert found.second.startswith("8 days runs against the rest: there the spread is too wide")
+    assert found.second.startswith("8 days differs from the rest: there, the spread is too wide")
     assert found.what_it_means == "Intervals meant to hold 90 % of outcomes hold 90 % (87 to 93 %)."
     assert found.how_sure == (
-        "Strong evidence: test of forecasts, p < 0.001. What decided: the spread. The mean standardised error is 0.02 "
+        "Strong evidence: test of forecasts, p < 0.001. Decided by the spread. The mean standardised error is 0.02 "
         "(−0.05 to 0.09)."
     )
     assert "lowers cross-validated" in found.what_to_do
     assert FORECASTS.verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
     assert FORECASTS.verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
     warned = FORECASTS.verdict(replace(NARROW, warning="neighbours depend on each other", recalibration=maps()))
-    assert warned.what_to_do.startswith("Give the dependence of rows first (group=)")
+    assert warned.what_to_do.startswith("First say which rows depend on each other (group=)")
 
 
 COVERED = {"test": TOO_NARROW, "ratio": None}

@@ -32,4 +32,4 @@ def test_more_labels_are_the_advice_until_the_error_is_known_to_be_small():
 
 def test_the_assumption_is_said():
     assert "random sample" in JUDGED.verdict(evidence()).what_it_means
-    assert "weights say" in JUDGED.verdict(evidence(sampled=True)).what_it_means
+    assert "weights imply" in JUDGED.verdict(evidence(sampled=True)).what_it_means

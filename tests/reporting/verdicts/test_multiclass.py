@@ -107,11 +107,11 @@ TABLE = [
      "1.77 times "
      "as frequent as predicted (1.65 to 1.90)."),
     (replace(BASE, top=QUIET), "M2", "not calibrated", "problem", "too low",
-     "The confidence in the predicted class shows no significant error, but the probabilities of the other classes do: "
-     "Refunds is 1.77 times as frequent as predicted (1.65 to 1.90)."),
+     "The confidence in the predicted class shows no significant error, but the probabilities of the other classes are "
+     "wrong: Refunds is 1.77 times as frequent as predicted (1.65 to 1.90)."),
     (replace(BASE, top=QUIET, classes=None), "M2", "not calibrated", "caution", "mixed",
      "The confidence in the predicted class shows no significant error, but the probabilities of the other "
-     "classes do."),
+     "classes are wrong."),
     (replace(BASE, n=5000, number=10, test=VECTORS_ACCEPT, top=QUIET), "M3", "not significant", "note", None,
      "No significant miscalibration detected in the probabilities of 10 classes (whole-vector test, n = 5,000); the "
      "top-label error is at most 1.6 points."),

@@ -50,21 +50,22 @@ def test_a_change_over_time_comes_first():
 def test_a_group_against_the_whole():
     given = replace(PLAIN, groups=(groups(group(), group("Peru", direction="too high")),))
     assert second(given, "too high") == (
-        "Brazil runs against the rest, with predictions that are too low: 1.40 times the predicted events occurred "
+        "Brazil differs from the rest: there, predictions are too low, with 1.40 times as many events as predicted "
         "(1.22 to 1.61)."
     )
-    assert second(given, "too low").startswith("Peru runs against the rest")
+    assert second(given, "too low").startswith("Peru differs from the rest")
     assert second(given, "too extreme") == ""
 
 
 def test_slopes_and_spreads_of_a_group():
     steep = replace(group(direction="too moderate"), slope=Value(1.5, 1.2, 1.9))
     assert second(replace(PLAIN, groups=(groups(steep),)), "too extreme") == (
-        "Brazil runs against the rest: there the predictions are too moderate (slope 1.50)."
+        "Brazil differs from the rest: there, predictions are too moderate (slope 1.50)."
     )
     wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
     assert second(replace(PLAIN, groups=(groups(wide),)), "too narrow") == (
-        "8 days runs against the rest: there the spread is too wide, errors are 0.86 times it (0.81 to 0.92)."
+        "8 days differs from the rest: there, the spread is too wide, and errors are 0.86 times as large (0.81 to "
+        "0.92)."
     )
 
 
@@ -80,7 +81,9 @@ def test_up_to_eight_groups_are_named_strongest_evidence_first():
     text = group_names(rows)
     assert text.startswith("g9 (too low), g8")
     assert text.endswith("and 2 more")
-    assert flagged_in_words((groups(*rows),)).startswith("10 of 10 countries are miscalibrated after adjustment: g9")
+    assert flagged_in_words((groups(*rows),)).startswith(
+        "10 of 10 countries are miscalibrated after adjustment, all too low: g9"
+    )
     two = (groups(rows[0]), groups(rows[1], column="device"))
     assert flagged_in_words(two).startswith("2 of 2 groups are")
     assert flagged_in_words((groups(group("a\x1b[31m")),)).endswith("a\\x1b[31m (too low)")

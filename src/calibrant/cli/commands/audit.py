@@ -11,7 +11,7 @@ from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app
-from calibrant.cli.console import require_writable, say, stage, title_of, writing
+from calibrant.cli.console import over_lines, require_writable, say, stage, title_of, writing
 from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
 
 Features = Annotated[
@@ -65,4 +65,4 @@ def audit(
 def _call(repair: Path | None) -> str:
     """The command as it was given, with the repair."""
     given = ["calibrant", *sys.argv[1:]]
-    return shlex.join(given if repair is not None else [*given, "--repair", "map.json"])
+    return over_lines(shlex.join(given if repair is not None else [*given, "--repair", "map.json"]))

@@ -169,10 +169,11 @@ class Canvas:
         self, words: str, line: Sequence[tuple[float, float]], blocked: list[Box], style: str, inside: Box | None = None
     ) -> None:
         """Write the name of a line near it, where it covers least; the name is then among what is `blocked`."""
-        place = least_covered(words, line, blocked, inside or self.inside)
+        wide = words if style == "halo" else f"{words}  "  # bold letters are wider
+        place = least_covered(wide, line, blocked, inside or self.inside)
         if place is not None:
             self.text(*place, words, style)
-            blocked.append(Box.of_text(*place, words))
+            blocked.append(Box.of_text(*place, wide))
 
     def svg(self, title: str, style: str = "") -> Markup:
         """The whole figure; `title` names it for those who do not see it."""

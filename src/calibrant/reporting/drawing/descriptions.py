@@ -75,8 +75,8 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
     if lone is not None and lone.ideal == 1:
         size = ratio(lone.ratio).value
         if spread:
-            return f"{lone.name} runs against the rest: errors are {size} times the predicted spread"
-        return f"{lone.name} runs against the rest: {size} times the predicted {plural(event, kind='event')} occurred"
+            return f"{lone.name} differs from the rest: errors are {size} times the predicted spread"
+        return f"{lone.name} differs from the rest: {size} times as many {plural(event, kind='event')} as predicted"
     many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(noun, kind='group')}"
     directions = {row.direction for row in flagged}
     common = directions.pop() if len(directions) == 1 and "mixed" not in directions else None

@@ -10,7 +10,7 @@ from calibrant.reporting.contents import Change, OverTime, Period
 from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import some_of
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, p_number, percent, ratio
+from calibrant.reporting.rounding import count, p_number, ratio
 from calibrant.reporting.text import time_table
 
 #: Ratios beyond these are drawn at the edge.
@@ -33,8 +33,7 @@ def _title(section: OverTime, event: str, *, spread: bool = False) -> str:
         start = f"From {section.periods[change.first].name} on, "
         if spread:
             return f"{start}errors are {ratio(change.after).value} times the predicted spread"
-        share = percent(change.after).value
-        return f"{start}{share} % of the predicted {plural(event, kind='event')} occurred"
+        return f"{start}{ratio(change.after).value} times as many {plural(event, kind='event')} occurred as predicted"
     flagged = sum(period.flagged for period in section.periods)
     if flagged:
         verb = "differs" if flagged == 1 else "differ"

@@ -268,7 +268,7 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
     line = [(canvas.x(a), canvas.y(b)) for a, b in corners]
     blocked = [
         *boxes,
-        *near(line, 3),
+        *near(dense(line), 3),
         Box(canvas.left, canvas.top, canvas.left + 190, canvas.top + 46),
         Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
     ]
@@ -304,7 +304,7 @@ def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Ca
         canvas.path(line, kind)
         if len(line) == 1:
             canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
-        blocked += near(line, 3)
+        blocked += near(dense(line), 3)
     for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
         canvas.name(words, line, blocked, kind)
     return canvas
@@ -401,7 +401,7 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
     }
     for key, values in named.items():
         line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
-        lines[key] = _dense(line)
+        lines[key] = dense(line)
         blocked += near(lines[key], 4)
     if error is not None:
         y = canvas.y(error.value)
@@ -416,7 +416,7 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
     canvas.name("grey: what a perfectly calibrated model would show", lower, blocked, "halo", inside)
 
 
-def _dense(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def dense(line: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The corners and places between them, near enough to test whether a label covers the line."""
     found = []
     for (x1, y1), (x2, y2) in pairwise(line):

@@ -6,10 +6,10 @@ from functools import partial
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import NetBenefit, Shares, Spread, SpreadBin
-from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Canvas, Figure, dot, hint, percent_tick, plain_tick
+from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Box, Canvas, Figure, dot, hint, percent_tick, plain_tick
 from calibrant.reporting.drawing.descriptions import observed_share, outside
 from calibrant.reporting.drawing.markup import tag
-from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
+from calibrant.reporting.drawing.reliability import dense, diagonal, diagram_scale, near, probability_axes, square
 from calibrant.reporting.rounding import count, fixed, points, rates, score
 from calibrant.reporting.rounding import significant as decimals_of
 from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table, treat_all
@@ -308,7 +308,9 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
         side, anchor = (-1, "end") if far else (1, "start")
         canvas.text(x + 10 * side, canvas.top + 14, f"assumed: {score(section.prior)}", "t halo", anchor)
         words = f"{found.value} points" + (f" ({found.ends})" if found.ends else "")
-        canvas.text(x + 12 * side, y + 20, words, "m halo", anchor)
+        curve = [(canvas.x(p), canvas.y(e.value)) for p, e in zip(section.priors, section.errors, strict=True)]
+        blocked = [*near(dense(curve), 3), Box(x - 3, canvas.top, x + 3, canvas.bottom)]
+        canvas.name(words, [(x, y)], blocked, "m halo")
 
 
 def implied_figure(section: Shares, *, significant: bool | None) -> Figure:

@@ -10,7 +10,7 @@ from calibrant.reporting.contents import Audited, Contents
 from calibrant.reporting.drawing.canvas import Canvas, Figure, text_width
 from calibrant.reporting.drawing.markup import Child, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, Forest
-from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, text_fold, with_interval
+from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, quiet, text_fold, with_interval
 from calibrant.reporting.names import listed
 from calibrant.reporting.rounding import fixed, p_number, percent, value_column
 from calibrant.reporting.text import Table
@@ -26,8 +26,8 @@ def audit_block(section: Audited, _: Contents | None = None) -> Iterator[Block]:
     if section.segments:
         yield _segments(section)
     else:
-        lead = f"{section.sentence} No segment was confirmed on rows that had no part in finding it."
-        yield Block("where", "Where, for whom", "No segment is shown to be off", lead, joined([]))
+        lead = f"{section.sentence} No segment was confirmed on rows that were not used to find it."
+        yield Block("where", "Where, for whom", "No segment is confirmed to be off", lead, joined([]))
     if section.features:
         yield _features(section)
 
@@ -42,7 +42,7 @@ def _segments(section: Audited) -> Block:
     ]
     forest = Forest.of_differences(gaps)
     heads = (forest.head(_WIDE, "← predictions too high", "too low →"), forest.head(_NARROW, "← high", "low →"))
-    name = tag("span", "Observed less predicted, points", class_="vh")
+    name = tag("span", "Observed minus predicted, points", class_="vh")
     largest = max(one.share for one in rows)
     drawn = [
         both_widths(*(forest.cell(gap, FLAGGED, width=width, size=one.share / largest) for width in (_WIDE, _NARROW)))
@@ -54,7 +54,7 @@ def _segments(section: Audited) -> Block:
             one.name,
             f"{fixed(100 * one.share, 1)} %",
             fixed(100 * one.predicted, 1),
-            with_interval(seen),
+            with_interval(seen, hide=True),
             picture,
             pill(one.direction, "bad"),
             p_number(one.adjusted),
@@ -62,15 +62,16 @@ def _segments(section: Audited) -> Block:
         for one, seen, picture in zip(rows, observed, drawn, strict=True)
     ]
     head: tuple[Child, ...] = (
-        "Segment", "Share of rows", "Predicted, %", "Observed, % (interval)", joined([name, both_widths(*heads)]),
+        "Segment", "Share of rows", joined(["Predicted,", tag("br"), "%"]),
+        joined(["Observed,", tag("br"), "%", quiet(" (95 % interval)", "hide")]), joined([name, both_widths(*heads)]),
         "Predictions are", "Adjusted p",
     )  # fmt: skip
-    styles = ("name", "n hide", "n", "n nw", "g", "dir", "n hide")
+    styles = ("name", "n hide", "n", "n nw", "g", "dir hide", "n hide")
     table = plain_table(head, cells, styles, "forest", row_styles=["hit"] * len(rows))
-    title = f"{len(rows)} {'segment is' if len(rows) == 1 else 'segments are'} shown to be off"
+    title = f"{len(rows)} {'segment is' if len(rows) == 1 else 'segments are'} confirmed to be off"
     lead = (
-        f"{section.sentence} Segments were found on one half of the rows; every number is of the other half. The gap "
-        "is observed less predicted, in points; marker area shows the share of rows. Segments may overlap."
+        f"{section.sentence} Segments were found on one half of the rows; every number is from the other half. The gap "
+        "is observed minus predicted, in points; marker area shows the share of rows. Segments may overlap."
     )
     said = (
         f"{one.name}: predicted {fixed(100 * one.predicted, 1)} %, observed {value} %, "
@@ -86,12 +87,12 @@ def _features(section: Audited) -> Block:
     for name, value in section.features:
         shown = percent(value)
         rows.append((name, f"{shown.value} % ({shown.ends} %)" if shown.ends else f"{shown.value} %"))
-    table = Table("Features", ("Feature", "Log loss lost without it"), rows)
+    table = Table("Features", ("Feature", "Rise of the log loss"), rows)
     text = (
-        "How much log loss held-out rows lose when one feature is shuffled among them, in percent of the loss. "
-        "Correlated features share the credit arbitrarily."
+        "By how much the log loss of held-out rows rises when one feature is shuffled, in percent. Correlated features "
+        "share the credit arbitrarily."
     )
-    title = f"What tells the errors apart: {listed([name for name, _ in rows[:3]])}"
+    title = f"Features that matter most: {listed([name for name, _ in rows[:3]])}"
     draw = partial(_bars, section.features)
     return Block.of("features", "Features", Figure.of(draw, 760, "Importance of features.", title, text, table), text)
 

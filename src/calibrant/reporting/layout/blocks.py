@@ -62,10 +62,12 @@ from calibrant.reporting.layout.elements import (
     map_table,
     plain_table,
     probability_key,
+    quiet,
     range_table,
     rejected,
     text_fold,
     threshold_table,
+    with_interval,
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
@@ -208,7 +210,7 @@ def recalibration_block(section: Recalibration, contents: Contents) -> Iterator[
     boxes = [code_box(name, text) for name, text in codes if text]
     if boxes:
         body.append(tag("div", *(tag("div", box) for box in boxes), class_="cols even gap"))
-    lead = "Cross-validated: every number is from rows the map was not fitted on. Intervals are 95 % intervals."
+    lead = "Cross-validated: every number is from rows that the map was not fitted to. Intervals are 95 % intervals."
     title = recalibration_title(section, contents.facts.row)
     yield Block("recalibration", "Recalibration", title, lead, joined(body))
 
@@ -281,9 +283,9 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
 def net_benefit_block(section: NetBenefit, contents: Contents) -> Iterator[Block]:
     """The decision curve around the user's threshold."""
     lead = (
-        "True positives less false positives weighed by the odds of the threshold, per 100 rows, with 95 % intervals. "
-        "Dashed curve: treating everyone. Line at 0: treating no one. The predictions are of use where theirs is above "
-        "both."
+        "True positives minus false positives, weighted by the odds of the threshold, per 100 rows, with 95 % "
+        "intervals. Dashed curve: treating everyone. Line at 0: treating no one. The predictions are useful where "
+        "their curve lies above both."
     )
     yield Block.of("net-benefit", "Net benefit", net_benefit_figure(section), lead, in_notebook=False)
 
@@ -314,25 +316,25 @@ def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
         table = confidence_table(section)
         forest = Forest.of_differences([_less_predicted(one) for one in section.ranges])
         cells = [
-            (*row[:3], forest.cell(_less_predicted(one), QUIET, width=160), f"{row[3]} ({row[4]})")
+            (*row[:3], forest.cell(_less_predicted(one), QUIET, width=160), with_interval((row[3], row[4]), hide=True))
             for one, row in zip(section.ranges, table.rows, strict=True)
         ]
         drawn_head = forest.head(160, "← over-confident", "under →")
-        head = ("Confidence", "Rows", "Mean", drawn_head, "Right (95 % interval)")
+        head = ("Confidence", "Rows", "Mean", drawn_head, joined(["Right", quiet(" (95 % interval)", "hide")]))
         words = (
-            "Accuracy less mean confidence, in points, and the accuracy, of all answers in a range of confidence. Each "
-            "interval holds by itself; the verdict allows for all tests."
+            "Accuracy minus mean confidence, in points, and accuracy, of all answers in a range of confidence. Each "
+            "interval is valid alone; the verdict allows for all tests."
         )
         body = plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
         yield Block("confidence", "By confidence", "Accuracy by confidence", words, tag("figure", body))
     shown = judge_table(section).filled()
     note = f"{gold_in_words(section)} {section.note}".strip()
-    lead = "Scores of the judge as probabilities that gold is right, on the answers that have both."
-    body = joined([data_table(shown, shown.heading), callout("What it is worth.", note) if note else None])
+    lead = 'The judge\'s score as the probability that the gold label is "right", on the answers that have both.'
+    body = joined([data_table(shown, shown.heading), callout("Gain by the judge.", note) if note else None])
     yield Block("judge", "Judge", "Is the judge calibrated?", lead, body)
     about = (
-        "Drawn where the recalibrated judge is least sure, with known probabilities: pass the weights with the new "
-        "labels, and every interval stays valid."
+        "Answers are drawn with known probabilities, more often where the recalibrated judge is unsure. Pass the "
+        "weights along with the new labels, and every interval stays valid."
     )
     yield Block("next", "Next labels", "What to label next", about, code_box("Python", section.code))
 
@@ -366,7 +368,7 @@ def blocks(contents: Contents) -> list[Block]:
             seen[block.anchor] += 1
             again = seen[block.anchor]
             note = getattr(section, "note", "") if k == 0 else ""
-            body = joined([block.body, callout("Each by itself.", note)]) if note else block.body
+            body = joined([block.body, callout("Not flagged.", note)]) if note else block.body
             anchor = block.anchor if again == 1 else f"{block.anchor}-{again}"
             found.append(replace(block, anchor=anchor, body=body))
     return found

@@ -45,7 +45,7 @@ def audited(found: Audit) -> Audited:
 def sentence(found: Audit) -> str:
     """The answer in one sentence."""
     if found.test.p_value > found.alpha:
-        return "No miscalibration with respect to these features was detected."
+        return "No miscalibration was detected, given these features."
     low = 0.0 if found.error.l1.interval is None else found.error.l1.interval.low
     least = f"by at least {fixed(100 * low, 1)} points on average" if low >= 0.0005 else "by an unknown amount"
     text = f"Given the features, predictions are off {least}"
@@ -54,7 +54,7 @@ def sentence(found: Audit) -> str:
     worst = max(found.segments, key=lambda one: one.share * abs(one.gap))
     where = f"{worst.outcome}, {worst.text}" if worst.outcome else worst.text
     said, seen = (fixed(100 * one, 1) for one in (worst.predicted, worst.observed))
-    return f"{text}; most of all where {where}: predicted {said} %, observed {seen} %."
+    return f"{text}, most of all where {where}: predicted {said} %, observed {seen} %."
 
 
 def _ranked(found: Audit) -> list[FeatureLoss]:

@@ -32,7 +32,7 @@ NOTHING = "Nothing needs to be done for calibration."
 
 #: What decided a test, by the name of its component.
 DECIDED = {
-    "level": "the level, observed : expected",
+    "level": "the level (observed : expected)",
     "slope": "the slope",
     "shape": "the shape of the errors",
     "bias": "the bias",
@@ -60,7 +60,7 @@ def advice(evidence: Shared, row: Row, *, own: str = "", too_few: str = "", sett
         return f"{too_few} {_flagged_only(evidence)}".strip() if only_groups else too_few
     if row.state != "not significant":
         return recommendation(evidence, row)
-    return f"More {plural(evidence.words.row)} would tell." if evidence.looks and settled == NOTHING else settled
+    return f"More {plural(evidence.words.row)} would settle this." if evidence.looks and settled == NOTHING else settled
 
 
 def too_few_for_a_map(evidence: Shared, row: Row) -> str:
@@ -99,10 +99,10 @@ def looks_in_words(evidence: Shared) -> str:
     if not names or evidence.test is None:
         return ""
     p = evidence.test.p_value if evidence.test.adjusted is None else evidence.test.adjusted
-    several = "each is one" if len(names) > 1 else "it is one"
+    are = "are" if len(names) > 1 else "is"
     return (
-        f"{listed(names)} alone would differ beyond chance, but {several} of several looks, which together are not "
-        f"significant ({p_words(p, evidence.test.draws)})."
+        f"{listed(names)} would be significant alone, but {are} among several numbers that were looked at, which "
+        f"together are not significant ({p_words(p, evidence.test.draws)})."
     )
 
 
@@ -128,7 +128,7 @@ def evidence_in_words(test: VerdictTest) -> str:
         level = (
             "" if also is None else f"; the level is significant too ({p_words(min(also.p_value / also.share, 1.0))})"
         )
-        decided = f" What decided: {DECIDED.get(test.decided.name, test.decided.name)}{level}."
+        decided = f" Decided by {DECIDED.get(test.decided.name, test.decided.name)}{level}."
     if test.draws is None:
         return f"{strong} evidence: {test.name}, {test.in_words}.{decided}"
     as_much = round(p * (test.draws + 1)) - 1
@@ -151,7 +151,7 @@ def about_rows(evidence: Shared) -> list[str]:
     if evidence.clusters is not None:
         said.append(f"Intervals allow for {count(evidence.clusters)} groups of dependent rows.")
     if evidence.cells is not None:
-        said.append(f"Computed from a table of {count(evidence.cells)} cells; rows are taken as independent.")
+        said.append(f"Computed from a table of {count(evidence.cells)} cells; rows are treated as independent.")
     return said
 
 
@@ -180,7 +180,7 @@ def what_it_means(evidence: Probabilities) -> str:
                 f"{said} Around the threshold itself, {found.value} % had it ({found.ends} %), where "
                 f"{score(around.predicted)} were predicted."
             )
-        return f"{said} At the threshold itself the gap is within chance."
+        return f"{said} At the threshold itself, the gap could be chance."
     top = evidence.top
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
@@ -193,7 +193,7 @@ def what_it_means(evidence: Probabilities) -> str:
     between = below or f"scores from {score(wrong.low)} to {score(wrong.high)}"
     return (
         f"Of the {_rows(wrong, evidence)} with {between}, {_observed(wrong, evidence)}. "
-        f"For those with the {which}{'' if several else ','} the gap is within chance."
+        f"For those with the {which}{'' if several else ','} the gap could be chance."
     )
 
 
@@ -279,7 +279,7 @@ def best_map(made: Recalibration, *, small: bool = False) -> str:
     if gain.low <= 0:
         return (
             f"Recalibration may not help: the change in {made.loss} lies between {_signed(percent(gain).low)} and "
-            f"{_signed(percent(gain).high)}. More rows would tell."
+            f"{_signed(percent(gain).high)}. More rows would settle this."
         )
     found = percent(gain)
     others = sum(one.effect == "helps" and _as_good(one, best) for one in made.maps[1:])

@@ -91,7 +91,7 @@ def one_score(e: Probabilities) -> Row | None:
     sentence = (
         f"Every {e.words.row} has the same predicted probability, {score(e.only_score)}; the observed frequency is "
         f"{found.value} %{ends(found, before=interval_at(e.levels[0]), unit=' %')}. "
-        f"{plural(e.words.row).capitalize()} cannot be told apart, so only the total can be checked."
+        f"{plural(e.words.row).capitalize()} cannot be distinguished, so only the total can be checked."
     )
     state: State = "not calibrated" if e.rejects else "not significant"
     return Row("B3", state, level(e) if e.rejects else None, sentence)
@@ -143,7 +143,7 @@ def uninformative(e: Probabilities) -> Row | None:
     if not e.uninformative or small(e):
         return None
     found, events = ratio(e.slope or Value(0.0)), plural(e.words.event, kind="event")
-    start = f"The scores carry no information that a rising map could use: higher ones do not go with more {events}"
+    start = f"The scores do not order the {plural(e.words.row)}: higher ones do not go with more {events}"
     interval = f", {interval_at(e.levels[1])}{found.ends}" if found.ends else ""
     return Row("BI", "not calibrated", "uninformative", f"{start} (slope {found.value}{interval}).")
 

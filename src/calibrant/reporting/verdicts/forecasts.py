@@ -181,7 +181,10 @@ def _second(e: Forecasts, row: Row) -> str:
     if e.warning:
         said.append(f"{e.warning[0].upper()}{e.warning[1:]}.")
     if e.variation is not None and e.variation < 1e-9:
-        said.append(f"All {plural(e.words.row)} have the same predicted spread, so single ones cannot be told apart.")
+        said.append(
+            f"All {plural(e.words.row)} have the same predicted spread, so it cannot tell certain ones from uncertain "
+            "ones."
+        )
     if e.zero_spread:
         rows = plural(e.words.row, e.zero_spread)
         have, their, they = ("has", "its", "It is") if e.zero_spread == 1 else ("have", "their", "They are")
@@ -238,7 +241,7 @@ def _what_to_do(e: Forecasts, row: Row) -> str:
     said = answers.advice(e, row, too_few=answers.too_few_for_a_map(e, row))
     if not e.warning or not row.judged:
         return said
-    return f"Give the dependence of rows first (group=), and make the report again. {said}"
+    return f"First say which rows depend on each other (group=), and repeat the report. {said}"
 
 
 FORECASTS = TruthTable[Forecasts](

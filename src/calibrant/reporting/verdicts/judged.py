@@ -65,12 +65,12 @@ def _what_it_rests_on(e: JudgedAnswers, row: Row) -> str:
         return ""
     if e.sampled:
         return (
-            "Answers are taken as chosen for labelling with the probabilities that their weights say. The judge may be "
-            "wrong, but the weights and the gold labels may not."
+            "This assumes that answers were chosen for labelling with the probabilities that their weights imply. The "
+            "judge may be wrong; the weights and the gold labels must be right."
         )
     return (
-        "Gold labels are taken as a simple random sample of the answers. The judge may be wrong; but if interesting or "
-        "easy answers were labelled first, no number here holds."
+        "This assumes that the gold labels are a simple random sample of the answers. The judge may be wrong; but if "
+        "interesting or easy answers were labelled first, no number here is valid."
     )
 
 
@@ -81,7 +81,7 @@ def _what_to_do(e: JudgedAnswers, row: Row) -> str:
     if row.state == "not significant":
         return answers.NOTHING if small(e) and not e.looks else more
     if e.backwards:
-        return "Check the column of confidences, and make the report again."
+        return "Check the column of confidences, and repeat the report."
     if row.rule == "JG":
         names = ", ".join(one.name for one in flagged_groups(e.groups))
         return f"Look at {names}: fit a map to the gold labels of each, when there are enough of them. {more}"

@@ -187,7 +187,9 @@ def _beyond_the_top_label(e: ProbabilityVectors, start: str) -> Row:
     worst = worst_class(e)
     told = "" if worst is None else f": {_class_in_words(worst)}"
     direction: Direction = "mixed" if worst is None else worst.direction
-    return Row("M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes do{told}.")
+    return Row(
+        "M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes are wrong{told}."
+    )
 
 
 def worst_class(e: ProbabilityVectors) -> GroupRow | None:
@@ -255,7 +257,7 @@ def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
     if e.decisions is not None and row.state == "cannot be judged":
         own = "Pass predicted probabilities, for example predict_proba(...), not decisions."
     elif e.top is not None and e.top.backwards and row.state != "cannot be judged" and not few:
-        own = "Check that the columns are in the order of the classes, and make the report again."
+        own = "Check that the columns are in the order of the classes, and repeat the report."
     settled = "Collect more rows." if e.top is not None and not small(e.top) else answers.NOTHING
     return answers.advice(e, row, own=own, too_few=few, settled=settled)
 

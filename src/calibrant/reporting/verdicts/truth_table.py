@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import inf, log
 from typing import Generic, NamedTuple
 
+from calibrant.data.groups import are_numbers
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
 from calibrant.reporting.names import listed, plural
 from calibrant.reporting.rounding import Rounded, bound, count, points, rates, ratio
@@ -161,17 +162,17 @@ def _group_in_words(row: GroupRow, words: Words) -> str:
     if row.ideal != 1:
         inside, level = rates(row.ratio, row.ideal), f"{100 * row.ideal:.4g} %"
         held = f"{level} intervals hold {inside.value} %{ends(inside, before='', unit=' %')}"
-        return f"{name} runs against the rest: there forecasts are {row.direction}, and {held}."
+        return f"{name} differs from the rest: there, forecasts are {row.direction}, and {held}."
     if row.direction in ("too high", "too low"):
         return (
-            f"{name} runs against the rest, with predictions that are {row.direction}: {found.value} times the "
-            f"predicted {plural(words.event, kind='event')} occurred{brackets}."
+            f"{name} differs from the rest: there, predictions are {row.direction}, with {found.value} times as many "
+            f"{plural(words.event, kind='event')} as predicted{brackets}."
         )
     if row.direction in ("too narrow", "too wide"):
-        errors = f"errors are {found.value} times it{brackets}"
-        return f"{name} runs against the rest: there the spread is {row.direction}, {errors}."
+        errors = f"and errors are {found.value} times as large{brackets}"
+        return f"{name} differs from the rest: there, the spread is {row.direction}, {errors}."
     slope = "" if row.slope is None else f" (slope {ratio(row.slope).value})"
-    return f"{name} runs against the rest: there the predictions are {row.direction}{slope}."
+    return f"{name} differs from the rest: there, predictions are {row.direction}{slope}."
 
 
 def change_in_words(e: Shared) -> str:
@@ -213,13 +214,22 @@ def flagged_in_words(groups: tuple[Groups, ...]) -> str:
     column = groups[0].column if len(groups) == 1 else ""
     what = plural(printable(column), kind="group") if column and "×" not in column else "groups"
     verb = "is" if len(flagged) == 1 else "are"
-    return f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment: {group_names(flagged)}"
+    start = f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment"
+    common = {row.direction for row in flagged}
+    if len(flagged) > 1 and len(common) == 1 and "mixed" not in common:
+        return (
+            f"{start}, {'both' if len(flagged) == 2 else 'all'} {common.pop()}: {group_names(flagged, direction=False)}"
+        )
+    return f"{start}: {group_names(flagged)}"
 
 
-def group_names(rows: tuple[GroupRow, ...]) -> str:
-    """Up to eight groups with their directions, strongest evidence first, and how many more."""
-    ordered = sorted(rows, key=lambda row: row.p_value)
-    named = [f"{printable(row.name)} ({row.direction})" for row in ordered[:NAMED]]
+def group_names(rows: tuple[GroupRow, ...], *, direction: bool = True) -> str:
+    """Up to eight groups with their directions and how many more, strongest evidence first or, if numbers, in order."""
+    in_order = len(rows) <= NAMED and are_numbers([row.name for row in rows])
+    ordered = list(rows) if in_order else sorted(rows, key=lambda row: row.p_value)
+    named = [
+        f"{printable(row.name)} ({row.direction})" if direction else printable(row.name) for row in ordered[:NAMED]
+    ]
     more = len(ordered) - NAMED
     return f"{', '.join(named)} and {more} more" if more > 0 else ", ".join(named)
 

@@ -145,8 +145,8 @@ def _what_it_rests_on(e: Unlabeled, row: Row) -> str:
     if e.positives == 0:
         return ""
     return (
-        "Labelled positives are taken as a random sample of all positives. If easy ones were labelled first, high "
-        "scores look better calibrated than they are."
+        "This assumes that labelled positives are a random sample of all positives. If easy ones were labelled first, "
+        "high scores look better calibrated than they are."
     )
 
 
