@@ -23,7 +23,7 @@ from calibrant.numerics import acceleration as switch
 from calibrant.numerics.binned_sums import checked_class_sums
 from calibrant.numerics.logistic.multinomial import Penalty, VectorLogLoss, _softmax_derivatives
 from calibrant.table.binning import HybridGrid, LogGrid
-from calibrant.table.from_rows import cut_rows
+from calibrant.table.bintable import cut_rows
 
 ROUNDS = 7
 FIFTEEN = cal.EqualWidth(15)

@@ -21,7 +21,7 @@ import numpy as np
 import calibrant as cal
 from benchmarks.measuring import RESULTS, cpu_seconds, peers_python, run_peer, write_results
 from benchmarks.variational_cases import binary_cases, multiclass_cases
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 
 PEERS = ("TS", "isotonic", "SMS", "WS CatBoost")
 NORMS = {"L1": 1.0, "L2": 2.0, "squared": "squared", "KL": "kl"}

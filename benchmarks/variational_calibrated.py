@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measuring import write_results
 from benchmarks.variational_worlds import FIRST_SEED, NORMS, draw, folds, softmax
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics.multiclass_map import cross_fitted
 
 #: Name, classes, rows, repeats, spread of the logits.

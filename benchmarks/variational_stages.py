@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.measuring import write_results
 from benchmarks.variational_worlds import NORMS, folds, softmax
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics.multiclass_map import Frame, Locality, fit_stages, working_weights
 from calibrant.numerics.multiclass_matrices import PairTables
 

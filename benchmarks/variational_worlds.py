@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measuring import write_results
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics.multiclass_map import cross_fitted
 
 NORMS = {"L1": 1.0, "L2": 2.0, "squared": "squared", "KL": "kl"}

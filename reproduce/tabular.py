@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics import multiclass_map, smoothers
 from calibrant.numerics.random_draws import fold_of_rows, generator
 from calibrant.recalibrate import Beta, CatBoost, Isotonic, OneVsRest, Quadratic, StructuredMatrixScaling, Temperature

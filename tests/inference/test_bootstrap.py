@@ -9,7 +9,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
-from calibrant.inference.bootstrap import row_losses
+from calibrant.inference.sample import row_losses
 from calibrant.results import estimates
 from tests.inference.worlds import BENT
 

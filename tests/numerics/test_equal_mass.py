@@ -13,14 +13,13 @@ from calibrant.numerics.equal_mass import (
     RunningWeight,
     SortedSamples,
     equal_count_edges,
-    equal_mass_rows,
     positions_of,
     require_inside,
     scores_at,
     sums_between,
 )
 from calibrant.numerics.rows import Rows
-from calibrant.numerics.sorting import sorted_rows
+from calibrant.numerics.sorting import equal_mass_rows, sorted_rows
 
 tied = st.lists(st.integers(0, 8).map(lambda k: k / 8), min_size=1, max_size=40).map(sorted)
 

@@ -6,7 +6,7 @@ The conditional logit in shared features: its optimum, its weights, its precisio
 import numpy as np
 import pytest
 
-from calibrant.estimators.variational_norms import contributions
+from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics import multiclass_map as class_map
 from calibrant.numerics.multiclass_features import Entries, SharedFeatures
 from calibrant.numerics.multiclass_map import ConditionalLogit, Frame

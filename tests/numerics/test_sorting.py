@@ -23,7 +23,7 @@ from calibrant.numerics.sorting import (
     sorted_rows,
 )
 from calibrant.simulate import PAPER_WORLDS
-from calibrant.table.from_rows import equal_mass_table
+from calibrant.table.bintable import equal_mass_table
 
 ODD = [0.0, -0.0, 5e-324, 0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), 1 - 2.0**-24, 1.0]
 scores = st.one_of(st.floats(0, 1), st.sampled_from(ODD), st.integers(0, 5).map(lambda k: k / 5))

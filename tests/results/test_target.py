@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.estimators.variational_norms import Distance
+from calibrant.estimators.cross_fitting import Distance
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results import Clipped, Target, estimates
 from calibrant.results.target import batched, declared_by, name_of, norm_of

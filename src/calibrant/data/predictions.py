@@ -36,8 +36,8 @@ from calibrant.data.validation import (
     label_shares,
     of_logits,
 )
-from calibrant.numerics.arrays import Floats, row_blocks
-from calibrant.numerics.rows import Rows
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import Rows, row_blocks
 
 Column = ArrayLike | None
 Event = TypeVar("Event", bound="Binary")

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import UnreadableArrayError, read, row_index, typed
-from calibrant.numerics.arrays import CHUNK, Codes, Floats, row_blocks
+from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.numerics.binned_sums import checked_top_class
+from calibrant.numerics.rows import row_blocks
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 #: Derived: ten times the spacing of single precision at 1, 1.2e-7.

@@ -3,6 +3,7 @@ from .binned import ece as ece
 from .binned import label_binned_ece as label_binned_ece
 from .binned import mce as mce
 from .binned import sweep_ece as sweep_ece
+from .cross_fitting import Distance as Distance
 from .decomposition import Decomposition as Decomposition
 from .decomposition import decompose as decompose
 from .kernel import GaussianKernel as GaussianKernel
@@ -52,4 +53,3 @@ from .variational import variational_error as variational_error
 from .variational import variational_errors as variational_errors
 from .variational_engine import CrossFittedBound as CrossFittedBound
 from .variational_engine import SplitSampleBound as SplitSampleBound
-from .variational_norms import Distance as Distance

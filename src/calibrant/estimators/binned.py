@@ -12,13 +12,12 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, BinnedColumns, Column, Columns, binary
 from calibrant.data.validation import as_number
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import Rank, RunningWeight, SortedSamples, positions_of
-from calibrant.numerics.sorting import SortedRows, sorted_rows
+from calibrant.numerics.equal_mass import RunningWeight, SortedSamples, positions_of
+from calibrant.numerics.sorting import Rank, SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
-from calibrant.table.binning import Binning, EqualMass, EqualWidth, check_rank
-from calibrant.table.bintable import BinTable, Data, binned, fine
-from calibrant.table.from_rows import bin_samples, equal_mass_table
+from calibrant.table.binning import Binning, EqualMass, EqualWidth, bin_samples, check_rank
+from calibrant.table.bintable import BinTable, Data, binned, equal_mass_table, fine
 from calibrant.table.task import Spread
 
 

@@ -23,7 +23,7 @@ from calibrant.estimators.proper_scores import (
 from calibrant.estimators.variational import Source
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
+from calibrant.numerics.smoothers import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, takes_columns

@@ -15,9 +15,8 @@ from calibrant.numerics.arrays import Codes
 from calibrant.numerics.binned_sums import checked_class_sums, unit_bins
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, batched, estimates
-from calibrant.table.binning import EqualWidth
+from calibrant.table.binning import EqualWidth, SampleBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.from_rows import SampleBins
 
 
 @estimates("classwise mean")

@@ -15,7 +15,8 @@ from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Column, Columns, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions, as_number
-from calibrant.numerics.arrays import Floats, row_blocks
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import row_blocks
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Column, Columns, Predictions
-from calibrant.estimators import variational_norms as norms_
+from calibrant.estimators.cross_fitting import Norm, checked_norm, finite_norm, function_gradient, norm_label
 from calibrant.estimators.proper_scores import Score, log_loss, log_provenance
 from calibrant.estimators.variational_engine import Bound, Settings, TopLabel, Variational
-from calibrant.estimators.variational_norms import Norm, label
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.random_draws import fold_of_rows, generator
@@ -114,7 +113,7 @@ def variational_error(
     0.008
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor)
-    norm = norms_.checked(norm)
+    norm = checked_norm(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")
     if isinstance(data, PositiveUnlabeled) and bound is None:
         return pu_variational_error(data, norm, settings)
@@ -151,7 +150,7 @@ def variational_errors(
     0.03...
     0.09...
     """
-    wanted = [norms_.checked(norm) for norm in norms]
+    wanted = [checked_norm(norm) for norm in norms]
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor)
     settings.require_log_score(used="kl" in wanted, where="'kl' among the norms")
     fitted = Variational.of(data, y_prob, settings)
@@ -278,7 +277,7 @@ def refinement(
 
 def _side(which: Literal["over", "under"], data: Source, y_prob: Column, norm: Norm, settings: Settings) -> Estimate:
     """The part of the error that lies on one side."""
-    norm = norms_.checked(norm)
+    norm = checked_norm(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")
     return Variational.of(data, y_prob, settings).part(norm, which)
 
@@ -306,7 +305,7 @@ def pu_variational_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
         words, details = log_provenance(words, settings.floor, infinite=0 if np.isfinite(value) else None)
     return Estimate(
         float(value),
-        name=f"Variational error ({label(norm)})",
+        name=f"Variational error ({norm_label(norm)})",
         method=words,
         n=len(data),
         details={"standard_error": float(error), **details},
@@ -340,9 +339,9 @@ def _contributions(data: PositiveUnlabeled, recalibrated: list[Floats], norm: An
         return -2 * (f_p - recalibrated[0]), f_u**2 - recalibrated[1] ** 2
     # Positives have no weight in the norm: the rows of the population are the unlabeled ones.
     weight = np.concatenate([np.zeros(len(f_p)), _shares(len(f_u), data.unlabeled_weight)])
-    slope = norms_.function_gradient(
+    slope = function_gradient(
         np.concatenate([recalibrated[0] - f_p, recalibrated[1] - f_u]),
-        norms_.finite_norm(norm),
+        finite_norm(norm),
         weight,
         np.zeros(len(weight), dtype=np.intp),
     )

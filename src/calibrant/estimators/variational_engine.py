@@ -17,19 +17,21 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fraction
-from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.cross_fitting import (
     CrossFitted,
+    Distance,
+    Norm,
     binary_rows,
     divisions,
     multiclass_rows,
+    norm_label,
     recalibrated,
     recalibrator_name,
+    size_bound,
     table_cells,
     tables_by_fold,
 )
 from calibrant.estimators.proper_scores import check_floor, floored, log_provenance
-from calibrant.estimators.variational_norms import Norm
 from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
 from calibrant.numerics.random_draws import generator
@@ -262,7 +264,7 @@ class Variational:
             method, more = self._provenance(lambda rows: self._contributions(rows, norm, part))
         return Estimate(
             value,
-            name=f"{name} ({norms_.label(norm)})",
+            name=f"{name} ({norm_label(norm)})",
             method=method,
             n=self.runs[0].n,
             interval=self._interval(norm, part, value, error),
@@ -311,9 +313,9 @@ class Variational:
         if not isinstance(bound, SplitSampleBound):
             return cross_fitted_interval(value, error, bound)
         rows = self.runs[0]
-        if rows.columns == 1 and not isinstance(norm, str | norms_.Distance):
+        if rows.columns == 1 and not isinstance(norm, str | Distance):
             norm = 1.0  # contributions to the others have no bound, and none of them is below the L1 error
-        size = norms_.size_bound(norm, rows.columns)
+        size = size_bound(norm, rows.columns)
         if norm == "kl":  # any map gives a valid bound, so one with bounded losses is taken; gains may be cut
             rows = rows.with_map((1 - MIXED) * rows.fitted + MIXED * rows.predicted)
             size = float(-np.log(MIXED))

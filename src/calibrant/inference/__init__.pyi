@@ -49,9 +49,6 @@ from .inversion.binary import Inversion as Inversion
 from .inversion.classwise import ClasswiseInversion as ClasswiseInversion
 from .inversion.spread import PitInversion as PitInversion
 from .inversion.spread import SpreadInversion as SpreadInversion
-from .isotonic_bands import Band as Band
-from .isotonic_bands import IsotonicBand as IsotonicBand
-from .isotonic_bands import isotonic_band as isotonic_band
 from .label_free import WithoutLabels as WithoutLabels
 from .label_free import without_labels as without_labels
 from .learned_bounds import LearnedTest as LearnedTest
@@ -65,10 +62,13 @@ from .multiscale import MultiScale as MultiScale
 from .norm_bounds import ChiSquareMixture as ChiSquareMixture
 from .norm_bounds import LargestGapBound as LargestGapBound
 from .norm_bounds import NormBand as NormBand
+from .reliability import Band as Band
 from .reliability import ConfidenceGaps as ConfidenceGaps
+from .reliability import IsotonicBand as IsotonicBand
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
+from .reliability import isotonic_band as isotonic_band
 from .reliability import reliability_curve as reliability_curve
 from .score_intervals import EventLosses as EventLosses
 from .score_intervals import PlacementScore as PlacementScore

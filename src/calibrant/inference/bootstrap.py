@@ -14,18 +14,20 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
+from calibrant.inference.sample import (
+    Sample,
+    cluster_labels,
+    cluster_repeats,
+    require_two_rows,
+    row_losses,
+)
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
+from calibrant.numerics.rows import all_alike, weighted_rows
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
-
-#: More independent binary rows are resampled as a table, which takes the same time for any number of them.
-#: Test: tests/inference/test_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
-MOST_ROWS = 1 << 20
 
 #: The last step of Newton's method for resampled slopes, and how many there may be.
 #: Derived: the error that such a step leaves is about its square, 1e-8, a millionth of what resamples differ by; ten
@@ -130,18 +132,6 @@ class Clustered(Bootstrap):
         return super().resampled(estimator, data)
 
 
-def require_two_rows(data: Predictions | BinTable) -> None:
-    """Raise an error if fewer than two rows (or groups) count, by their weights: resamples of one show no noise."""
-    if isinstance(data, BinTable):
-        size, unit = data.population.effective_n, "rows"
-    else:
-        labels, unit = row_clusters(data, len(data)), "rows" if data.group is None else "groups"
-        mass = data.weight if labels is None else np.bincount(labels, data.weight).astype(np.float64)
-        size = effective_n(mass, len(data))
-    if size < 2 * (1 - 1e-9):
-        fail(f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}.")
-
-
 def to_resample(data: Predictions | BinTable) -> Sample:
     """What to resample: cells and outcomes if binary rows are independent and unweighted, else clusters."""
     plain = isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None)
@@ -170,26 +160,6 @@ def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None
         return float(estimator(table))
     except (TypeError, ValueError, AttributeError):
         return None
-
-
-def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Floats | None:
-    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better.
-
-    Infinite ones raise an error, unless they need not be `finite`.
-    """
-    target = found.target if isinstance(found, Estimate) else None
-    if target is None or target.losses is None or not isinstance(data, Forecast | Binary | Multiclass):
-        return None
-    if isinstance(data, Binary) and data.group is None and all_alike(data.weight) and len(data) > MOST_ROWS:
-        return None
-    losses = np.asarray(target.losses(data), dtype=np.float64)
-    if finite and not np.isfinite(losses).all():
-        first = int(np.flatnonzero(~np.isfinite(losses))[0])
-        fail(
-            f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "
-            "has no interval; bound it by a floor, e.g. functools.partial(log_loss, floor=1e-6)."
-        )
-    return losses
 
 
 def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:

@@ -16,8 +16,7 @@ from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.cross_fitting import multiclass_rows, recalibrated
-from calibrant.estimators.variational_norms import Norm, checked
+from calibrant.estimators.cross_fitting import Norm, checked_norm, multiclass_rows, recalibrated
 from calibrant.inference.bootstrap import Bootstrap, of_repeats, reflected
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
@@ -76,7 +75,7 @@ class PairedCrossFits:
 
     def difference(self, a: Multiclass, b: Multiclass, *, norm: Norm, level: float) -> Difference:
         """The error of `a` less that of `b`."""
-        norm = checked(norm)
+        norm = checked_norm(norm)
         split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0], order=np.arange(len(a))) for data in (a, b))
         rows = [recalibrated(one, None) for one in split]
         first, second = (one.contributions(norm) for one in rows)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from calibrant.inference.forecast_intervals import LogScale, Wilson
     from calibrant.inference.inversion.classwise import ClasswiseInversion
     from calibrant.inference.inversion.spread import PitInversion, SpreadInversion
-    from calibrant.inference.isotonic_bands import IsotonicBand
     from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
     from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound
+    from calibrant.inference.reliability import IsotonicBand
     from calibrant.pu.binned_inference import DebiasedDelta
     from calibrant.pu.inversion import PUInversion
 
@@ -257,7 +257,7 @@ def _checked_method(method: Method | str | None, target: Target | None, data: Pr
         wanted = None if target is None else _method_of_forecasts(target.quantity)
         return Inversion() if wanted is None else wanted
     if method == "isotonic":
-        from calibrant.inference.isotonic_bands import IsotonicBand
+        from calibrant.inference.reliability import IsotonicBand
 
         return IsotonicBand()
     if method == "delta":

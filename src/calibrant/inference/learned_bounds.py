@@ -13,10 +13,9 @@ from scipy.special import ndtri
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import fail
-from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
+from calibrant.estimators.cross_fitting import CrossFitted, Norm, multiclass_rows, recalibrated, size_bound
 from calibrant.estimators.variational import variational_error
 from calibrant.estimators.variational_engine import MIXED, SplitSampleBound
-from calibrant.estimators.variational_norms import Norm, size_bound
 from calibrant.inference.multiplicity import first_rank, rank_p_values
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import betting_lower_bound

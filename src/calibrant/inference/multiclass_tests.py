@@ -24,9 +24,9 @@ from calibrant.inference.multiplicity import (
     rank_p_values,
     step_down_min,
 )
-from calibrant.numerics.arrays import Floats, row_blocks
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import categorical_draws, generator
-from calibrant.numerics.rows import all_alike
+from calibrant.numerics.rows import all_alike, row_blocks
 from calibrant.results.estimate import Significance, printable, text_table
 
 #: Names of the statistics, in words, with their weights in the combined test: less for those that resemble others, and

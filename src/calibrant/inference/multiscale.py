@@ -16,10 +16,11 @@ from calibrant.inference.multiplicity import cauchy_combined, equal_tails, rank_
 from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
 from calibrant.inference.sample import CLUSTERED_LEVEL_SHARE, LEVEL_SHARE, SLOPE_SHARE, EventRate, Sample, uncertain
 from calibrant.inference.validation_intervals import SlopeStatement
-from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import FineSample, PooledCells
 from calibrant.numerics.confidence_limits import mid_p_value
 from calibrant.numerics.random_draws import generator
+from calibrant.numerics.rows import accumulate_rows
 from calibrant.results.estimate import Component, Significance
 from calibrant.table.bintable import BinTable
 

@@ -14,8 +14,9 @@ from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.kernel import GaussianKernel, LaplaceKernel, kernel_error, similarity, squared_distances
 from calibrant.estimators.smooth_errors import at_nodes, cosines, fixed_point, linearly_binned, smoothed_size
-from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson, counted_table
-from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
+from calibrant.inference.reliability import BAND_CELLS, blocks, clopper_pearson, counted_table
+from calibrant.inference.residual_noise import ResidualNoise, largest_quantile
+from calibrant.inference.sample import pooled
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
@@ -62,7 +63,7 @@ class LargestGapBound:
         if norm != float("inf"):
             fail(f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion().", ValueError)
         table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
-        low, target = _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level), Target("true error", norm)
+        low, target = _largest_lower_limit(pooled(table, BAND_CELLS), 1 - level), Target("true error", norm)
         words = "independent rows, nothing else; an upper bound needs an increasing curve: IsotonicBand()"
         return Interval(low, norm, level=level, method=repr(self), side="lower", assumption=words, target=target)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
-from calibrant.inference.sample import Sample
-from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.inference.sample import Sample, pooled
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, independent_counts
-from calibrant.table.binning import EqualMass
+from calibrant.numerics.rows import accumulate_rows
 from calibrant.table.bintable import BinTable
 
 #: Cells in which fewer events, or fewer non-events, are expected get binomial draws, the others normal ones.
@@ -121,11 +121,6 @@ def _running_extremes(blocks: Iterator[Floats]) -> tuple[Floats, Floats]:
 def largest_quantile(sizes: tuple[Floats, ...], probability: float) -> float:
     """The largest quantile among the laws."""
     return max(float(np.quantile(size, probability, method="weibull")) for size in sizes)
-
-
-def pooled(table: BinTable, size: int) -> BinTable:
-    """The table itself, or at most `size` cells of neighbouring scores of about equal mass."""
-    return table if len(table) <= size else table.coarsen(EqualMass(size)).filled()
 
 
 def require_clusters(number: int, *, needed_by: str) -> None:

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
 from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.rows import SUMS, Rows, effective_n
+from calibrant.numerics.rows import SUMS, Rows, all_alike, effective_n
+from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable, require_fine
 from calibrant.table.task import Unlabeled
@@ -490,11 +491,16 @@ def independent_rows_counted(data: Predictions | BinTable, *, needed_by: str) ->
     return probability_cells(Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
 
 
+def pooled(table: BinTable, size: int) -> BinTable:
+    """The table itself, or at most `size` bins of neighbouring scores of about equal mass."""
+    return table if len(table) <= size else table.coarsen(EqualMass(size)).filled()
+
+
 def coarse_cells(table: BinTable, size: int = MOST_CELLS) -> BinTable:
-    """The table with at most `size` cells: itself, or neighbouring cells of about equal mass pooled."""
-    if len(table) <= size:
+    """The same as a table of cells, each at its mean score."""
+    bins = pooled(table, size)
+    if bins is table:
         return table
-    bins = table.coarsen(EqualMass(size)).filled()
     key = bins.predicted / bins.weight
     return replace(bins, cut=Distinct(), key=key, low=key, high=key)
 
@@ -507,6 +513,43 @@ def cluster_repeats(clusters: int, draws: int, rng: np.random.Generator) -> Floa
         drawn = rng.integers(0, clusters, rows.shape) + clusters * np.arange(len(rows))[:, None]
         rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
     return repeats
+
+
+#: More independent binary rows are resampled as a table, which takes the same time for any number of them.
+#: Test: tests/inference/test_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
+MOST_ROWS = 1 << 20
+
+
+def require_two_rows(data: Predictions | BinTable) -> None:
+    """Raise an error if fewer than two rows (or groups) count, by their weights: resamples of one show no noise."""
+    if isinstance(data, BinTable):
+        size, unit = data.population.effective_n, "rows"
+    else:
+        labels, unit = row_clusters(data, len(data)), "rows" if data.group is None else "groups"
+        mass = data.weight if labels is None else np.bincount(labels, data.weight).astype(np.float64)
+        size = effective_n(mass, len(data))
+    if size < 2 * (1 - 1e-9):
+        fail(f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}.")
+
+
+def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Floats | None:
+    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better.
+
+    Infinite ones raise an error, unless they need not be `finite`.
+    """
+    target = found.target if isinstance(found, Estimate) else None
+    if target is None or target.losses is None or not isinstance(data, Forecast | Binary | Multiclass):
+        return None
+    if isinstance(data, Binary) and data.group is None and all_alike(data.weight) and len(data) > MOST_ROWS:
+        return None
+    losses = np.asarray(target.losses(data), dtype=np.float64)
+    if finite and not np.isfinite(losses).all():
+        first = int(np.flatnonzero(~np.isfinite(losses))[0])
+        fail(
+            f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "
+            "has no interval; bound it by a floor, e.g. functools.partial(log_loss, floor=1e-6)."
+        )
+    return losses
 
 
 def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:

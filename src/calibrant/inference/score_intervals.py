@@ -17,8 +17,7 @@ from scipy.special import gammaincinv, ndtri, stdtrit
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
-from calibrant.inference.bootstrap import require_two_rows, row_losses
-from calibrant.inference.sample import Sample
+from calibrant.inference.sample import Sample, require_two_rows, row_losses
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target

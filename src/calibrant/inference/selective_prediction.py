@@ -15,8 +15,8 @@ from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictio
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
 from calibrant.estimators.validation_study import probability_cells
-from calibrant.inference.isotonic_bands import clopper_pearson
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
+from calibrant.inference.reliability import clopper_pearson
 from calibrant.inference.residual_noise import require_clusters
 from calibrant.inference.validation_intervals import WORDS
 from calibrant.numerics.arrays import GRID_ROWS, Floats

@@ -31,7 +31,8 @@ from calibrant._atomic_write import replacing
 from calibrant._version import __version__
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
 from calibrant.monitor.bets import CELLS, Bets, Gains, log_evidence, log_sum
-from calibrant.numerics.arrays import Floats, row_blocks
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import row_blocks
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor

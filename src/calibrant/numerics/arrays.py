@@ -1,4 +1,4 @@
-"""Types of arrays, blocks of rows, and the sizes at which one way to compute takes over from another.
+"""Types of arrays, and the sizes at which one way to compute takes over from another.
 
 The sizes were measured, and none of them changes what is estimated: below and above, results agree to rounding, to the
 width of a grid cell, or to Monte Carlo error, as each line says.
@@ -6,8 +6,6 @@ width of a grid cell, or to Monte Carlo error, as each line says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,45 +33,6 @@ SMALL_CHUNK = 12_288
 
 Codes = NDArray[np.intp]
 """Class numbers: the outcome of each row as a column number."""
-
-
-#: Numbers of a matrix that are worked on at once. Speed: 16 MB, so that temporary arrays stay small beside the matrix;
-#: no result depends on it.
-_BLOCK = 2_000_000
-
-
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Consecutive slices of the rows of a matrix that hold about two million numbers each.
-
-    >>> list(row_blocks(3, 1_000_000))
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
-    step = max(1, _BLOCK // columns)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
-
-
-def extremes(values: NDArray[Any]) -> tuple[Any, Any]:
-    """The smallest and the largest of an array, in one read of it.
-
-    >>> extremes(np.array([3.0, 1.0, 2.0]))
-    (np.float64(1.0), np.float64(3.0))
-    """
-    chunks = [values[start : start + CHUNK] for start in range(0, len(values), CHUNK)]
-    ends = [(chunk.min(), chunk.max()) for chunk in chunks]
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def accumulate_rows(values: Floats) -> Floats:
-    """Running sums down the rows, in place: faster than `np.cumsum`, which goes along the columns one by one.
-
-    >>> accumulate_rows(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([[1., 2.],
-           [4., 6.]])
-    """
-    for before, here in pairwise(values):
-        here += before
-    return values
 
 
 #: Up to this many rows, intervals and tests use the table of distinct scores, which is then also cheaper. Speed:

@@ -8,22 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, Floats
-from calibrant.numerics.sorting import SortedRows, sort_with_outcomes
-
-Rank = Literal["floor", "ceil"]
-"""How the rank of an edge that falls between two rows is rounded."""
-
-
-def mass_ranks(rows: int, at: NDArray[np.intp], n: int, rank: Rank = "floor") -> NDArray[np.intp]:
-    """Ranks of the edges `at` of `n` bins of equal mass: rows * at / n, rounded in whole numbers."""
-    return rows * at // n if rank == "floor" else -(-rows * at // n)
+from calibrant.numerics.sorting import Rank, SortedRows, mass_ranks, sort_with_outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +117,6 @@ def equal_count_edges(key: NDArray[Any], n: int, rank: Rank = "floor") -> Floats
     inner = key[ranks[ranks > 0] - 1]
     inner = np.unique(inner[inner < key[-1]])
     return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
-
-
-def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[np.intp]:
-    """Cuts of unweighted rows into `n` bins: rank rows * b / n, rounded, past any ties, without duplicates."""
-    ranks = mass_ranks(len(rows), np.arange(n + 1), n, rank)
-    if not rows.tied and n <= len(rows):
-        return ranks
-    return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
 
 
 def require_inside(key: NDArray[Any], edges: Floats) -> None:

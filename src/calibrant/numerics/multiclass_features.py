@@ -15,7 +15,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.rows import row_blocks
 from calibrant.numerics.smoothers import kernel_basis, matern
 from calibrant.numerics.special import log_softmax, row_sum
 

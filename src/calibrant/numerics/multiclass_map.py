@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics import simplex_kernels as neighbours
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.multiclass_features import (
     FEW_CLASSES,
     LEADING,
@@ -57,6 +57,7 @@ from calibrant.numerics.multiclass_matrices import (
     leading_logits,
 )
 from calibrant.numerics.random_draws import generator
+from calibrant.numerics.rows import row_blocks
 from calibrant.numerics.simplex_kernels import References, SimplexKernels
 from calibrant.numerics.special import LOG_FLOOR, log_softmax
 

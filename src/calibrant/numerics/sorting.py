@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ from numpy.typing import NDArray
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, GAP_CELL_ROWS, SELECTION_ROWS, Floats
 from calibrant.numerics.rows import SUMS, Rows
+
+Rank = Literal["floor", "ceil"]
+"""How the rank of an edge that falls between two rows is rounded."""
+
+
+def mass_ranks(rows: int, at: NDArray[np.intp], n: int, rank: Rank = "floor") -> NDArray[np.intp]:
+    """Ranks of the edges `at` of `n` bins of equal mass: rows * at / n, rounded in whole numbers."""
+    return rows * at // n if rank == "floor" else -(-rows * at // n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +138,14 @@ def distinct_sums(unordered: Rows) -> tuple[Floats, Floats]:
     np.multiply(sums[3], key, out=sums[5])
     np.multiply(positives, key, out=sums[6])
     return key, sums
+
+
+def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[np.intp]:
+    """Cuts of unweighted rows into `n` bins: rank rows * b / n, rounded, past any ties, without duplicates."""
+    ranks = mass_ranks(len(rows), np.arange(n + 1), n, rank)
+    if not rows.tied and n <= len(rows):
+        return ranks
+    return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
 
 
 def _sorted(rows: Rows) -> SortedRows:

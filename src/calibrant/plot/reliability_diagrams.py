@@ -22,7 +22,7 @@ from calibrant.inference.reliability import (
     reliability_curve,
 )
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, legend_below, row_of_axes, squared
 from calibrant.plot.scales import Scale, evenly, probability_scale
 from calibrant.pu.binned_inference import Reliability

@@ -18,9 +18,9 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.rows import importance_weights, weighted_rows
+from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.numerics.special import expit, log_odds
 from calibrant.recalibrate.base import BinaryMap
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, mixture, polynomial

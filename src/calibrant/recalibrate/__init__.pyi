@@ -19,6 +19,7 @@ from .isotonic import VennAbers as VennAbers
 from .logistic import Beta as Beta
 from .logistic import Platt as Platt
 from .logistic import Quadratic as Quadratic
+from .logistic import Spline as Spline
 from .logistic import Temperature as Temperature
 from .multiclass_scaling import Dirichlet as Dirichlet
 from .multiclass_scaling import EnsembleTemperature as EnsembleTemperature
@@ -38,7 +39,6 @@ from .regression_maps import VarianceHistogram as VarianceHistogram
 from .regression_maps import VarianceIsotonic as VarianceIsotonic
 from .regression_quantiles import Conformal as Conformal
 from .regression_quantiles import GroupShift as GroupShift
-from .spline import Spline as Spline
 from .variational_maps import ConditionalLogit as ConditionalLogit
 from .variational_maps import Smoothed as Smoothed
 from .wrappers import FromClassifier as FromClassifier

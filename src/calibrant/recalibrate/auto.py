@@ -25,7 +25,7 @@ from calibrant.recalibrate.expressions import Expression, ScoreExpressions, all_
 from calibrant.recalibrate.expressions import kept_from_certainty as kept_inside
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
-from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
+from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Spline, Temperature
 from calibrant.recalibrate.model_averaging import (
     HeldOut,
     Loss,
@@ -41,7 +41,6 @@ from calibrant.recalibrate.model_averaging import (
     stacking_weights,
 )
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, StructuredVectorScaling
-from calibrant.recalibrate.spline import Spline
 from calibrant.recalibrate.variational_maps import ConditionalLogit
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.results.estimate import Estimate

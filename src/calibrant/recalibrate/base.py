@@ -242,8 +242,10 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     def _mixed(self, p: Floats) -> Floats:
         """The Laplace mixture of predicted probabilities."""
+        if not self.laplace:
+            return p
         share = self._uniform_share()
-        return (1 - share) * p + share / p.shape[1] if share else p
+        return (1 - share) * p + share / p.shape[1]
 
     def _validate_scores(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
         """The scores, checked; with `fitted`, also against those of the fit."""

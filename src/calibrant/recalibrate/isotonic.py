@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.rows import Rows
+from calibrant.numerics.smoothers import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.recalibrate.base import BinaryMap, BinaryRecalibrator
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions

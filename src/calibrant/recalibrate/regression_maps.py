@@ -26,7 +26,7 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.recalibrate.regression_base import (
     OutputRecalibrator,
     Remapped,

@@ -17,8 +17,8 @@ from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
-from calibrant.inference.isotonic_bands import of_one_score
 from calibrant.inference.multiscale import MultiScale
+from calibrant.inference.reliability import of_one_score
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator

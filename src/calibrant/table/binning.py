@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args, overload
+from typing import Any, ClassVar, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from calibrant.data import validation
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
-from calibrant.numerics.equal_mass import Rank
+from calibrant.numerics.equal_mass import Ranks, SortedSamples, require_inside
+from calibrant.numerics.rows import variance_of_mean
+from calibrant.numerics.sorting import Rank
 
 
 @dataclass(frozen=True)
@@ -289,3 +291,75 @@ def as_binning(bins: Binning | Cells) -> Rule | Cells:
             TypeError,
         )
     return EqualMass(validation.whole("bins", bins))
+
+
+class CellSums(NamedTuple):
+    """What a table is made of: how it was cut, and number, bounds and sums of its bins or cells."""
+
+    cut: Edges | Distinct | Grid
+    key: NDArray[Any]
+    low: Floats
+    high: Floats
+    sums: Floats
+
+
+def added(parts: list[CellSums]) -> CellSums:
+    """The sums of all rows behind `parts`, which must be cut alike."""
+    key = np.concatenate([part.key for part in parts])
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0])[: len(key)])
+
+    def gathered(name: str) -> Floats:
+        return np.concatenate([getattr(part, name) for part in parts], axis=-1)[..., order]
+
+    return CellSums(
+        parts[0].cut,
+        key[order][starts],
+        np.minimum.reduceat(gathered("low"), starts),
+        np.maximum.reduceat(gathered("high"), starts),
+        np.add.reduceat(gathered("sums"), starts, axis=1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SampleBins:
+    """Sums per bin of samples of `n` unweighted rows, of shape (samples, bins); equal counts may have shape (bins,)."""
+
+    count: Floats
+    predicted: Floats
+    observed: Floats
+    n: int
+
+    @property
+    def share(self) -> Floats:
+        """The part of the rows in each bin."""
+        return self.count / self.n
+
+    @property
+    def mass(self) -> Floats:
+        """Error mass: the share of each bin times its mean prediction less mean outcome."""
+        return (self.predicted - self.observed) / self.n
+
+    @property
+    def mass_variance(self) -> Floats:
+        """Estimated variance of the error mass; NaN where the bin has a single row or none."""
+        rate = self.observed / np.maximum(self.count, 1.0)
+        return variance_of_mean(rate, rate, self.count) * self.share**2
+
+
+def bin_samples(samples: SortedSamples | SampleBins, binning: Binning, which: Ranks | None = None) -> SampleBins:
+    """The bins of all samples, or of those with the numbers `which`; samples that have bins are taken as they are."""
+    if isinstance(samples, SampleBins):
+        return samples
+    cut = as_binning(binning)
+    if isinstance(cut, PaperBins | BoundBins):
+        cut = cut.resolve(1 / samples.n, samples.n)
+    if isinstance(cut, EqualMass):
+        cuts = samples.equal_mass_cuts(cut.n_bins, which, cut.rank)
+    else:
+        edges = cut.edges
+        require_inside(samples.key[:, [0, -1]], edges)
+        cuts = samples.cuts_at(edges, which)
+    count = (cuts[..., 1:] - cuts[..., :-1]).astype(np.float64)
+    observed = samples.observed(cuts, which).astype(np.float64)
+    return SampleBins(count, samples.predicted(cuts, which), observed, samples.n)

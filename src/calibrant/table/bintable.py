@@ -23,13 +23,32 @@ from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Column, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import checked_equal_width_sums
-from calibrant.numerics.equal_mass import equal_mass_places, positions_of, scores_at, sums_between
+from calibrant.numerics.binned_sums import checked_equal_width_sums, equal_width_sums, sums_by_index
+from calibrant.numerics.equal_mass import (
+    RunningWeight,
+    equal_count_edges,
+    equal_mass_places,
+    positions_of,
+    require_inside,
+    scores_at,
+    sums_between,
+)
 from calibrant.numerics.rows import SUMS, Mass, Rows
+from calibrant.numerics.sorting import (
+    Rank,
+    SortedRows,
+    distinct_sums,
+    equal_mass_rows,
+    equal_mass_sums,
+    selection_is_faster,
+    sorted_rows,
+)
+from calibrant.table.batch_sums import sums_on_grid
 from calibrant.table.binning import (
     Binning,
     BoundBins,
     Cells,
+    CellSums,
     Cut,
     Distinct,
     Edges,
@@ -37,10 +56,11 @@ from calibrant.table.binning import (
     EqualWidth,
     Grid,
     HybridGrid,
+    LogGrid,
     PaperBins,
+    added,
     as_binning,
 )
-from calibrant.table.from_rows import CellSums, added, cut_rows, of_bins
 from calibrant.table.task import Labelled, Spread, Task, Unlabeled, task_of
 
 if TYPE_CHECKING:
@@ -374,6 +394,64 @@ def _known_number(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floa
 def _row_weight(table: BinTable) -> float:
     """The weight of one row, where all have the same."""
     return float(table.weight_squares.sum()) / table.total
+
+
+def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = True) -> CellSums:
+    """The sums of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
+    if isinstance(binning, Distinct | HybridGrid | LogGrid):
+        tables = [_distinct(part) if isinstance(binning, Distinct) else sums_on_grid(part, binning) for part in parts]
+        return tables[0] if len(tables) == 1 else added(tables)
+    first = parts[0]
+    if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
+        # far cheaper than ordering whole rows
+        binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank))
+    if isinstance(binning, EqualMass):
+        if binning.rank == "floor" and selection_is_faster(first, binning.n_bins):
+            return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
+        table = equal_mass_table(sorted_rows(first), binning.n_bins, binning.rank)
+        if len(parts) == 1:
+            return table
+        edges, parts, sums = np.append(table.low, table.high[-1]), parts[1:], table.sums
+        edges[0] = min(edges[0], *(part.key.min() for part in parts))
+        edges[-1] = max(edges[-1], *(part.key.max() for part in parts))
+        binning = Edges(edges)
+    else:
+        edges = binning.edges
+        sums = np.zeros((len(SUMS), len(edges) - 1))
+    for part in parts:
+        if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
+            require_inside(part.key, edges)
+        wanted = squares and part.role != "both"
+        if isinstance(binning, EqualWidth):
+            sums = sums + equal_width_sums(part, edges, squares=wanted)
+        else:
+            sums = sums + sums_by_index(part, binning.index, len(edges) - 1, squares=wanted)
+    return of_bins(edges, sums)
+
+
+def _distinct(rows: Rows) -> CellSums:
+    key, sums = distinct_sums(rows)
+    return CellSums(Distinct(), key, key, key, sums)
+
+
+def of_bins(edges: Floats, sums: Floats) -> CellSums:
+    """The table of bins with these edges and sums."""
+    return CellSums(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
+
+
+def equal_mass_table(ordered: SortedRows, n: int, rank: Rank = "floor") -> CellSums:
+    """The table of `n` bins of equal mass of rows that are sorted already."""
+    rows = ordered.rows
+    if rows.weight is None:
+        cuts = equal_mass_rows(ordered, n, rank)
+    else:
+        ends = ordered.run_ends
+        starts = np.concatenate([[0], ends[:-1]])
+        weight, squares = (np.add.reduceat(values, starts) for values in (rows.weight, rows.weight**2))
+        at = RunningWeight.of(weight, squares).cuts(n, rank)[1:-1].astype(np.intp)
+        cuts = np.concatenate([[0], ends[at - 1], [len(ordered)]])
+    edges = np.concatenate([rows.key[:1], rows.key[cuts[1:] - 1]]).astype(np.float64)
+    return of_bins(edges, ordered.between(cuts))
 
 
 def pooled_on(grid: HybridGrid, table: BinTable, *, beyond: int = 0) -> BinTable:

@@ -5,8 +5,8 @@ import pytest
 
 from calibrant.estimators.binned import largest_rising
 from calibrant.numerics.equal_mass import SortedSamples
-from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.rows import Rows
+from calibrant.numerics.smoothers import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from tests.numerics.compiled.both_ways import with_and_without
 

@@ -19,8 +19,8 @@ from calibrant.inference.sample import cluster_labels, coarse_cells, design_effe
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.equal_mass import equal_mass_places, positions_of, sums_between
-from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
+from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting.contents import (
     Axis,

@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import calibrant as cal
-from calibrant.estimators.variational_norms import (
-    checked,
+from calibrant.estimators.cross_fitting import (
+    checked_norm,
     contributions,
     function_gradient,
-    label,
     norm_gradient,
+    norm_label,
     size_bound,
 )
 
@@ -91,7 +91,7 @@ def test_no_contribution_exceeds_its_bound(norm, classes):
 
 def test_a_norm_is_checked_and_named():
     distance = cal.estimators.Distance(lambda f, q: q, lambda f, q: q, name="mine", bound=3.0)
-    assert [label(checked(norm)) for norm in (1, 2.5, np.inf, "squared", "kl", distance)] == [
+    assert [norm_label(checked_norm(norm)) for norm in (1, 2.5, np.inf, "squared", "kl", distance)] == [
         "L1",
         "L2.5",
         "Linf",
@@ -102,7 +102,7 @@ def test_a_norm_is_checked_and_named():
     assert (size_bound("kl", 1), size_bound(distance, 1)) == (None, 3.0)
     for norm in (0.5, "brier", None, True, float("nan")):
         with pytest.raises(ValueError, match="norm must be a number of at least 1"):
-            checked(norm)
+            checked_norm(norm)
 
 
 def test_a_distance_must_give_one_number_per_row():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.arrays import CHUNK, extremes, row_blocks
+from calibrant.numerics.arrays import CHUNK
+from calibrant.numerics.rows import extremes, row_blocks
 
 
 def test_blocks_cover_all_rows_once():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.smoothers import pool_adjacent_violators
 
 
 @pytest.mark.no_cover

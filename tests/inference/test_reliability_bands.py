@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import calibrant as cal
 from calibrant.inference import isotonic_band
-from calibrant.inference.isotonic_bands import blocks, clopper_pearson
+from calibrant.inference.reliability import blocks, clopper_pearson
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 

@@ -9,9 +9,19 @@ import calibrant as cal
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.rows import SUMS, Rows
 from calibrant.numerics.sorting import sorted_rows
-from calibrant.table import from_rows
-from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, HybridGrid, LogGrid
-from calibrant.table.from_rows import CellSums, added, bin_samples, cut_rows, equal_mass_table, of_bins
+from calibrant.table import batch_sums, bintable
+from calibrant.table.binning import (
+    CellSums,
+    Distinct,
+    Edges,
+    EqualMass,
+    EqualWidth,
+    HybridGrid,
+    LogGrid,
+    added,
+    bin_samples,
+)
+from calibrant.table.bintable import cut_rows, equal_mass_table, of_bins
 from tests.estimators.batches import WORLDS
 from tests.table.rows import binnings, rows, unpack
 
@@ -203,7 +213,7 @@ def test_selection_without_a_sort_gives_the_table_of_a_sort(monkeypatch):
     rng = np.random.default_rng(0)
     p, y = rng.random(500).round(2), rng.integers(0, 2, 500).astype(np.int8)
     by_sort = cut_rows((Rows(p, p, y),), EqualMass(7))
-    monkeypatch.setattr(from_rows, "selection_is_faster", lambda rows, n: True)
+    monkeypatch.setattr(bintable, "selection_is_faster", lambda rows, n: True)
     selected = cut_rows((Rows(p, p, y),), EqualMass(7))
     np.testing.assert_array_equal(selected.cut.edges, by_sort.cut.edges)
     np.testing.assert_allclose(selected.sums, by_sort.sums, rtol=1e-12)
@@ -230,9 +240,9 @@ def test_rows_sorted_along_with_the_edges_make_the_cells_of_the_formula(grid, dt
     p = np.concatenate([rng.beta(1.1, 0.1, 5000), rng.random(5000).round(2), [0.0, -0.0, 1.0]]).astype(dtype)
     y = (rng.random(len(p)) < p).astype(np.int8)
     parts = (Rows(p, p, y if role == "both" else np.ones_like(y), role=role, counted=False),)
-    monkeypatch.setattr(from_rows, "SORTED_ROWS_PER_CELL", np.inf)
+    monkeypatch.setattr(batch_sums, "SORTED_ROWS_PER_CELL", np.inf)
     expected = cut_rows(parts, grid)
-    monkeypatch.setattr(from_rows, "SORTED_ROWS_PER_CELL", 0)
+    monkeypatch.setattr(batch_sums, "SORTED_ROWS_PER_CELL", 0)
     found = cut_rows(parts, grid)
     for name in ("key", "low", "high"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))

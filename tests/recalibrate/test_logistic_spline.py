@@ -8,7 +8,7 @@ from scipy.special import expit, logit, logsumexp
 
 from calibrant.numerics.logistic.stacked import logistic_fits
 from calibrant.recalibrate import Platt, Quadratic, Spline
-from calibrant.recalibrate.spline import _directions, _evidence, natural_spline_basis
+from calibrant.recalibrate.logistic import _directions, _evidence, natural_spline_basis
 from tests.recalibrate.worlds import quadratic_world
 
 
