@@ -89,7 +89,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Test and interval disagree",
         "They answer different questions: the test looks everywhere and may find a small, sharp "
         "deviation; the interval is about the mean size.",
-        "Believe both: there is an error, its mean size may be tiny.",
+        "Trust both: there is an error, but its mean size may be tiny.",
     ),
     "CAL207": Explanation(
         "Not tested",
