@@ -69,10 +69,11 @@ html_theme_options = {
     "show_nav_level": 1,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"peers": [], "**": ["page-toc"]},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_sidebars = {"peers": []}
 html_show_sourcelink = False
 html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import sys
+import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -57,6 +58,32 @@ def test_the_site_shows_code_with_what_it_prints_and_draws(tmp_path):
     assert "<Axes" not in made
     assert "(/drawn/page-1.png)" in made
     assert (tmp_path / "page-1.png").exists()
+
+
+def imported(code):
+    """The packages that code imports."""
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_everything_that_the_site_imports_is_installed_by_make_docs():
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf8"))
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *extras["files"], *extras["cli"], *extras["plot"]]
+    asked += project["dependency-groups"]["docs"]
+    there = {re.match(r"[\w-]+", one)[0].replace("-", "_") for one in asked} | set(sys.stdlib_module_names)
+    there |= {"calibrant", "sklearn", "docutils", "reference_tasks"}  # docutils comes with Sphinx
+    files = [DOCS / "conf.py", *DOCS.glob("_extensions/*.py"), *DOCS.glob("gallery/*.py")]
+    used = {name: file.name for file in files for name in imported(file.read_text(encoding="utf8"))}
+    for page in PAGES:
+        for _, code in blocks(page):
+            plain = (
+                code if ">>>" not in code else "".join(one.source for one in doctest.DocTestParser().get_examples(code))
+            )
+            used |= dict.fromkeys(imported(plain), page.name)
+    assert {name: place for name, place in used.items() if name not in there} == {}
 
 
 def test_every_recipe_prints_and_draws():

@@ -120,6 +120,12 @@ PHRASES = (
     Phrase(r"\balarms? that means? something\b", "an alarm with a bounded false-alarm probability"),
     Phrase(r"\bmade if it is not there\b", "created if missing"),
     Phrase(r"\ball that are nothing else\b", "all other columns"),
+    Phrase(r"\bruns? against the rest\b", "differs from the rest"),
+    Phrase(r"\b(?:is|are) taken as (?:an?|independent|chosen)\b", "is assumed to be, or treated as"),
+    Phrase(r"\bwould tell\b", "would settle this, or show it"),
+    Phrase(r"\bmake the report again\b", "repeat the report"),
+    Phrase(r"\bholds by itself\b", "is valid alone"),
+    Phrase(r"\boff by (?:itself|themselves)\b", "shown to be off"),
 )
 
 

@@ -12,7 +12,7 @@ from calibrant.cli.console import UsageError
 def test_the_demo_writes_pages_and_tells_of_the_drift_the_alarm_and_the_repair(tmp_path):
     said = []
     pages = demo.run_demo(tmp_path / "demo", say=said.append)
-    names = ["payments.html", "monitor.html", "audit.html", "forecasts.html", "leads.html"]
+    names = ["payments.html", "monitor.html", "audit.html", "forecasts.html", "leads.html", "answers.html"]
     assert [page.name for page in pages] == names
     assert all(page.stat().st_size > 10_000 for page in pages)
     text = "\n".join(said)
@@ -23,6 +23,7 @@ def test_the_demo_writes_pages_and_tells_of_the_drift_the_alarm_and_the_repair(t
     assert before > 2
     assert 0.8 < after < 1.2
     assert "too narrow" in text
+    assert "Over-confident: 59 % of answers are right" in text
     assert "payments.html in a browser" in text
 
 

@@ -231,7 +231,7 @@ def _answers(show: _Shown) -> None:
 
     show.heading(
         "4. Answers of a language model: 3,000 judged, 200 of them by people",
-        "A second model judges every answer and agrees with people in nine of ten. The people correct it.",
+        "A second model judges every answer and agrees with people in nine of ten. Human labels correct its errors.",
     )
     rng = generator(0, "answers of the demo")
     confidence = rng.beta(5, 2, 3000).round(3)
@@ -247,6 +247,7 @@ def _answers(show: _Shown) -> None:
         interval(accuracy, data),
         interval(accuracy, data.labelled()),
     )
+    show.run("calibrant report answers.parquet --truth gold --prob confidence --judge judge -o answers.html")
 
 
 def _probability(log_odds: Any) -> Any:

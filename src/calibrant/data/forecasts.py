@@ -71,8 +71,15 @@ class Forecast(Predictions):
 class Gaussian(Forecast):
     """Predicted means and standard deviations, and the observed values.
 
-    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row, such as the coordinates of a box.
+    Parameters
+    ----------
+    y_true, mean, std : array-like of shape (n,), or (n, d) for d outputs per row, such as the coordinates of a box
+        The observed values, the predicted means, and the predicted standard deviations, which must be positive.
+    weight, group : array-like of shape (n,), optional
+        Row weights (not negative), and ids of rows that belong together.
 
+    Examples
+    --------
     >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
     <Gaussian, n=2>
     """

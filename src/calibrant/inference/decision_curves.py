@@ -121,7 +121,7 @@ def net_benefit(
         Divide by the prevalence; needs at least one event.
     level : float in (0, 1)
     band : {"pointwise", "simultaneous"}
-        Whether each interval holds by itself with probability `level`, or all of them at once.
+        Whether each interval is valid alone with probability `level`, or all of them at once.
 
     References
     ----------

@@ -85,7 +85,7 @@ def wilson_limits(share: float, size: float, reach: float) -> tuple[float, float
 
 
 def _share_rows(residual: Floats, clusters: ForecastClusters) -> float:
-    """Independent rows that would tell a share as well: by the jackknife, and by normal errors as alike as these."""
+    """Independent rows that would do as well for a share: by the jackknife, and by normal errors as alike as these."""
     variance = mean_variance(residual, clusters)
     scale = float(clusters.share @ residual**2)
     return max(min(clusters.normal_rows(clusters.correlation**2), scale / variance if variance > 0 else np.inf), 1.0)

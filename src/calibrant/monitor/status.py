@@ -74,7 +74,7 @@ class Status:
     where : Where or None
         After an alarm, the scores concerned.
     groups : tuple of str
-        After an alarm, the groups or classes that are off by themselves; any false one with probability at most alpha.
+        After an alarm, the groups or classes that are shown to be off; any false one with probability at most alpha.
     notes : tuple of str
         Whatever else is worth knowing.
 

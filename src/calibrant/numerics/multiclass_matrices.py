@@ -173,8 +173,8 @@ ITERATIONS = 12
 class ResidualMatrix:
     """Ridged k x k matrix on standardised log probabilities, one precision by marginal likelihood.
 
-    The information matrix is taken as a Kronecker product of that of the classes and that of the inputs, which is
-    what preconditions the optimiser and gives the effective number of parameters.
+    The information matrix is approximated by a Kronecker product of that of the classes and that of the inputs, which
+    preconditions the optimiser and gives the effective number of parameters.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Test and interval disagree",
         "They answer different questions: the test looks everywhere and may find a small, sharp "
         "deviation; the interval is about the mean size.",
-        "Believe both: there is an error, its mean size may be tiny.",
+        "Trust both: there is an error, but its mean size may be tiny.",
     ),
     "CAL207": Explanation(
         "Not tested",
@@ -102,7 +102,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. "
         "Usual causes: the probability of the other class, a score for which low means likely, another "
         "model's column, or classes in another order.",
-        "Check the column and the positive class, and make the report again.",
+        "Check the column and the positive class, and repeat the report.",
     ),
     "CAL209": Explanation(
         "Scores without information",

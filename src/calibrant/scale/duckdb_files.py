@@ -164,7 +164,7 @@ def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, 
 
 
 def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
-    """The part without the columns whose name others have too; DuckDB would tell them apart by numbers."""
+    """The part without the columns whose name others have too; DuckDB would distinguish them by numbers."""
     before_numbers = {re.sub(r"_\d+$", "", name) for name in part.types}
     if kind == "json" or is_remote(part.first) or len(part.types) == len(before_numbers):
         return part

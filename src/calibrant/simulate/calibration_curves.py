@@ -229,7 +229,7 @@ class WithEnds(Curve):
 
 
 def as_curve(curve: Curve | Callable[[Any], Any]) -> Curve:
-    """A curve as it is; any other callable is taken as a function of the score."""
+    """A curve as it is; any other callable is treated as a function of the score."""
     return curve if isinstance(curve, Curve) else FromScores(curve)
 
 

@@ -65,7 +65,7 @@ def observed_share(b: Bin) -> tuple[str, str]:
 
 
 def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
-    """The one group that runs against the rest, or how many are flagged and in which direction."""
+    """The one group that differs from the rest, or how many are flagged and in which direction."""
     noun = section.column.replace("_", " ")
     flagged = [row for row in section.rows if row.flagged]
     if not flagged:

@@ -224,7 +224,7 @@ def what_to_do(evidence: Probabilities, row: Row) -> str:
         own = "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
     elif evidence.backwards and row.state != "cannot be judged":
         own = (
-            "Check which column holds the scores and which outcome they predict, and make the report again. A "
+            "Check which column holds the scores and which outcome they predict, and repeat the report. A "
             "recalibration map would only hide the mistake."
         )
     elif evidence.uninformative and row.state != "cannot be judged" and row.rule == "BI":

@@ -156,7 +156,7 @@ def opposed_directions(rows: tuple[GroupRow, ...]) -> bool:
 
 
 def _group_in_words(row: GroupRow, words: Words) -> str:
-    """What holds in a group that runs against the rest."""
+    """What holds in a group that differs from the rest."""
     found, name = ratio(row.ratio), printable(row.name)
     brackets = ends(found, before="")
     if row.ideal != 1:
