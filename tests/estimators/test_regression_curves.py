@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import linregress
 
 import calibrant as cal
 
@@ -58,6 +59,14 @@ def test_the_curve_of_ence_finds_that_noise_alone_grows_with_the_bins():
     assert abs(calibrated.details["intercept"]) < 0.01
     assert wrong.details["intercept"] > 10 * wrong.details["standard_error"]
     assert calibrated.expected[4:] == pytest.approx(np.sqrt(calibrated.x[4:] / (np.pi * 20_000)), rel=0.1)
+
+
+def test_the_intercept_of_ence_and_its_error_are_those_of_a_least_squares_line():
+    made = cal.estimators.ence_curve(world(2000, 1.3), bins=[5, 16, 20, 30, 50, 90])
+    line = linregress(np.sqrt(made.x[2:]), made.observed[2:])
+    assert made.details["intercept"] == pytest.approx(line.intercept)
+    assert made.details["standard_error"] == pytest.approx(line.intercept_stderr)
+    assert "intercept" not in cal.estimators.ence_curve(world(2000), bins=[16, 20, 30]).details
 
 
 def test_spread_points_are_root_mean_squares_per_bin():

@@ -281,5 +281,6 @@ def test_outcomes_of_one_kind():
     X, p, _, _ = world(200)
     for y in (np.zeros(200, int), np.ones(200, int)):
         assert cal.audit(y, p, X).test.p_value < 1e-6
-    same = cal.audit(np.tile([0, 1], 100), np.full(200, 0.5), {"c": np.ones(200)})
-    assert same.test.p_value > 0.05
+    y, p, X = np.tile([0, 1], 200), np.full(400, 0.5), {"c": np.ones(400)}
+    assert cal.audit(y, p, X).test.p_value > 0.05
+    assert cal.audit(cal.Binary(y, p, group=np.arange(400) // 4), X).test.p_value > 0.05

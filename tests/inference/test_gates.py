@@ -58,6 +58,8 @@ def test_sentences_name_both_ends_and_the_proof():
         "Gate: failed. The calibration error is estimated at 3 points; the limit is 2 points "
         "(the estimate alone decides)."
     )
+    relative = Gate(0.25, of="relative").decide(estimate(0.3, 0.2, 0.4)).sentence
+    assert "relative to the base rate is between 20 and 40 %; the limit is 25 %" in relative
 
 
 def test_of_one_end_the_other_side_is_never_shown():

@@ -150,6 +150,9 @@ def test_what_has_no_interval_is_refused_with_what_has_one():
     with pytest.raises(cal.InvalidPredictions, match="None of these rows has a gold label"):
         cal.interval(cal.accuracy, data.take(~data.known))
     assert cal.interval(lambda some: cal.ece(some), data).name == "Calibration error (L1)"
+    certain = cal.Judged(data.gold, np.where(data.known, 1.0, data.y_prob), judge=data.scores)
+    with pytest.raises(cal.InvalidPredictions, match="gold labels of rows whose p lies strictly between 0 and 1"):
+        cal.interval(cal.calibration_slope, certain)
 
 
 def test_groups_have_the_interval_of_their_rows_and_none_without_gold():

@@ -99,6 +99,14 @@ def test_cells_of_tables():
     assert [way.features for way in ways] == [(0,), (1,), (0, 1)]
 
 
+def test_a_code_lies_in_the_cell_of_the_middle_of_its_information():
+    code = np.array([0, 1], np.uint8)
+    for information, cells in (([0.8, 0.2], [0, 1]), ([0.2, 0.8], [0, 1]), ([0.4, 0.6], [0, 1]), ([1.0, 0.0], [1, 1])):
+        assert merged_codes(code, 3, np.array(information), 2, category=False)[:2].tolist() == cells
+    three = merged_codes(np.arange(3, dtype=np.uint8), 4, np.array([3.0, 2.0, 5.0]), 10, category=False)
+    assert three.tolist() == [1, 4, 7, 0]
+
+
 def test_a_table_finds_what_no_single_feature_shows():
     rng = np.random.default_rng(0)
     codes = [rng.integers(0, 2, 4000).astype(np.uint8) for _ in range(3)]

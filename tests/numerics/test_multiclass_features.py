@@ -38,6 +38,7 @@ def test_few_classes_are_entries_themselves():
     assert entries.positions(labels) is labels
     some = entries.take(np.array([3, 7]))
     np.testing.assert_array_equal(some.representative, entries.logs[[3, 7]])
+    assert [Entries.of(np.full((2, k), 1 / k), 2).index is None for k in (40, 41)] == [True, False]
 
 
 @pytest.mark.parametrize("classes", [41, 100, 1000])
