@@ -83,3 +83,9 @@ def test_an_ence_draws_its_own_diagram():
     assert ax.get_xlabel() == "root mean variance"
     assert ax.lines[-1].get_ydata() == pytest.approx(cal.spread_curve(data).observed)
     matplotlib.pyplot.close("all")
+
+
+def test_one_number_of_bins_is_no_curve():
+    for options in ({"bins": 10}, {"n_bins": 10}):
+        with pytest.raises(TypeError, match=r"several numbers of bins, such as \[5, 10, 20\], got 10"):
+            cal.estimators.ence_curve(world(200), **options)

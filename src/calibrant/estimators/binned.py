@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, BinnedColumns, Column, Columns, binary
-from calibrant.data.validation import as_number
+from calibrant.data.validation import as_number, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight, SortedSamples, positions_of
 from calibrant.numerics.sorting import Rank, SortedRows, sorted_rows
@@ -138,8 +138,7 @@ def check_norm(norm: float) -> float:
     """`norm` as a float of at least 1; infinity is allowed."""
     value = float(norm) if type(norm) in (int, float) else as_number(norm)
     if not value >= 1:
-        message = f"norm must be a number of at least 1 (or math.inf), got {norm!r}."
-        raise ValueError(message)
+        fail(f"norm must be a number of at least 1 (or math.inf), got {norm!r}.", ValueError)
     return value
 
 
@@ -235,8 +234,7 @@ def debiased_ece(
 def _check_finite_norm(norm: float) -> float:
     norm = check_norm(norm)
     if np.isinf(norm):
-        message = "debiased_ece does not support the infinite norm; use mce for the largest gap."
-        raise ValueError(message)
+        fail("debiased_ece does not support the infinite norm; use mce for the largest gap.", ValueError)
     return norm
 
 
@@ -370,8 +368,7 @@ def _check_family(bins: Family, rank: Rank) -> Family:
         )
         raise ValueError(message)
     if check_rank(rank) != "floor" and bins is not EqualMass:
-        message = f"rank={rank!r} is for bins=EqualMass; EqualWidth has no ranks."
-        raise ValueError(message)
+        fail(f"rank={rank!r} is for bins=EqualMass; EqualWidth has no ranks.", ValueError)
     return bins
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import floored
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Reals
 from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
@@ -97,8 +97,7 @@ def checked_norm(norm: Norm) -> Norm:
 def finite_norm(norm: float) -> float:
     """`norm` itself, unless it is infinite: no mean over rows is the largest gap."""
     if math.isinf(norm):
-        message = "The largest gap of a single probability is not a mean over rows: use mce, or a finite norm."
-        raise ValueError(message)
+        fail("The largest gap of a single probability is not a mean over rows: use mce, or a finite norm.", ValueError)
     return float(norm)
 
 
@@ -137,8 +136,7 @@ def _evaluated(norm: Distance, predicted: Floats, q: Floats) -> tuple[Floats, Fl
     distance = np.asarray(norm.phi(predicted, q), dtype=np.float64)
     slope = np.asarray(norm.grad(predicted, q), dtype=np.float64)
     if distance.shape != (len(predicted),):
-        message = f"Distance {norm.name!r}: phi must return one number per row, got shape {distance.shape}."
-        raise ValueError(message)
+        fail(f"Distance {norm.name!r}: phi must return one number per row, got shape {distance.shape}.", ValueError)
     if slope.shape != predicted.shape:
         message = f"Distance {norm.name!r}: grad must return an array of shape {predicted.shape}, got {slope.shape}."
         raise ValueError(message)
@@ -396,11 +394,9 @@ def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFit
     """
     cells = outcome_cells(table, needed_by="variational_error")
     if not np.array_equal(cells.weight, cells.count):
-        message = "A table of weighted rows cannot be divided into folds; give a list of tables, one per fold."
-        raise ValueError(message)
+        fail("A table of weighted rows cannot be divided into folds; give a list of tables, one per fold.", ValueError)
     if cells.n < len(sizes):
-        message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
-        raise InvalidPredictions(message)
+        fail(f"{len(sizes)} folds need at least as many rows, got {cells.n}.")
     counts = fold_counts(np.stack([cells.count - cells.observed, cells.observed]), sizes, seed=seed)
     return _cells(cells.predicted_mean, counts, None)
 
@@ -408,8 +404,7 @@ def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFit
 def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
     """One fine table per fold, as an engine makes them by grouping by fold and cell."""
     if len(tables) < 2 or not all(isinstance(table, BinTable) for table in tables):
-        message = "Give at least two fine tables, one per fold."
-        raise ValueError(message)
+        fail("Give at least two fine tables, one per fold.", ValueError)
     parts = []
     for k, table in enumerate(tables):
         cells = outcome_cells(table, needed_by="variational_error")
@@ -479,8 +474,7 @@ def _folds(
     dealt = fold_of_rows(len(order), sizes, seed=seed, cluster=None if group is None else group[order])
     if dealt.max() + 1 < len(sizes):
         what = "rows" if group is None else "groups"
-        message = f"{len(sizes)} folds need at least as many {what} that have weight, got {dealt.max() + 1}."
-        raise InvalidPredictions(message)
+        fail(f"{len(sizes)} folds need at least as many {what} that have weight, got {dealt.max() + 1}.")
     fold = np.zeros(len(weight), np.intp)
     fold[order] = dealt
     return fold
@@ -516,8 +510,7 @@ def _fresh(recalibrator: Any) -> Any:
 
         return clone(recalibrator)
     if not (hasattr(recalibrator, "fit") and hasattr(recalibrator, "predict_proba")):
-        message = f"recalibrator must have fit and predict_proba, got {type(recalibrator).__name__}."
-        raise TypeError(message)
+        fail(f"recalibrator must have fit and predict_proba, got {type(recalibrator).__name__}.", TypeError)
     from copy import deepcopy
 
     return deepcopy(recalibrator)

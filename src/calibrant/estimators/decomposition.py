@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from calibrant.data.predictions import Column, Columns, Multiclass, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.estimators.proper_scores import (
     PROVENANCE,
@@ -129,19 +129,16 @@ def decompose(
     <Miscalibration 0.0..., n=1_000, 5 folds x 3, conditional logit>
     """
     if score not in ("brier", "log_loss"):
-        message = f"score must be 'brier' or 'log_loss', got {score!r}."
-        raise ValueError(message)
+        fail(f"score must be 'brier' or 'log_loss', got {score!r}.", ValueError)
     settings = Settings(floor=floor)
     settings.require_log_score(used=score == "log_loss", where="score='log_loss'")
     several = isinstance(data, Multiclass)
     if method == "variational" or (method is None and several):
         return _variational(data, y_prob, score, settings)
     if several:
-        message = "Isotonic regression needs one score per row: leave method out for multiclass data."
-        raise InvalidPredictions(message)
+        fail("Isotonic regression needs one score per row: leave method out for multiclass data.")
     if method not in ("corp", None):
-        message = f"method must be 'corp' or 'variational', got {method!r}."
-        raise ValueError(message)
+        fail(f"method must be 'corp' or 'variational', got {method!r}.", ValueError)
     mean, weight, observed = _scored_blocks(data, y_prob, score, floor)
     total = weight.sum()
     recalibrated = _block_score(weight, observed, score, floor) / total

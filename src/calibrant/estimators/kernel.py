@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Column, Columns, Multiclass, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
@@ -28,8 +28,7 @@ from calibrant.table.task import Unlabeled, task_of
 
 def _require_bandwidth(bandwidth: float | None) -> None:
     if bandwidth is not None and not 0 < bandwidth < math.inf:
-        message = f"bandwidth must be a positive number, got {bandwidth!r}."
-        raise ValueError(message)
+        fail(f"bandwidth must be a positive number, got {bandwidth!r}.", ValueError)
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,7 @@ def kernel_error(
         return pu_kernel_error(data, task, kernel, unbiased=unbiased)
     rows = _canonical(data) if isinstance(data, Multiclass) and y_prob is None else _scalar(data, y_prob)
     if unbiased and not rows.total**2 > rows.weight_squares:
-        message = "kernel_error needs at least two rows that have weight: its unbiased version is a mean over pairs."
-        raise InvalidPredictions(message)
+        fail("kernel_error needs at least two rows that have weight: its unbiased version is a mean over pairs.")
     bandwidth = rows.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
     power = rows.quadratic_form(kernel, bandwidth)
     over, pairs = (rows.diagonal, rows.total**2 - rows.weight_squares) if unbiased else (0.0, rows.total**2)
@@ -147,8 +145,7 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
     n, observed, total = cells.n, float(cells.observed.sum()), cells.total
     few, many = float(cells.observed_squares.sum()), float(cells.weight_squares.sum())
     if unbiased and not (observed**2 > few and total**2 > many):
-        message = "kernel_error needs at least two positives and two unlabeled rows: it is a mean over pairs."
-        raise InvalidPredictions(message)
+        fail("kernel_error needs at least two positives and two unlabeled rows: it is a mean over pairs.")
     middle = Residuals(at, cells.weight[:, None], cells.weight, 0.0, 0.0, n)
     bandwidth = middle.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
 

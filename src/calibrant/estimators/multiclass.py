@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import SUM_TOLERANCE
+from calibrant.data.validation import SUM_TOLERANCE, fail
 from calibrant.numerics.arrays import Codes
 from calibrant.numerics.binned_sums import checked_class_sums, unit_bins
 from calibrant.results.estimate import Estimate
@@ -123,13 +123,10 @@ def _multiclass(data: Multiclass | ArrayLike, y_prob: ArrayLike | None) -> Multi
     """`data` itself if it is multiclass, else the task of (y_true, y_prob)."""
     if isinstance(data, Multiclass):
         if y_prob is not None:
-            message = "Give either predictions or (y_true, y_prob), not both."
-            raise TypeError(message)
+            fail("Give either predictions or (y_true, y_prob), not both.", TypeError)
         return data
     if isinstance(data, Predictions | BinTable):
-        message = f"classwise needs Multiclass predictions, got {type(data).__name__}."
-        raise TypeError(message)
+        fail(f"classwise needs Multiclass predictions, got {type(data).__name__}.", TypeError)
     if y_prob is None:
-        message = "Give predictions, Multiclass(y_true, y_prob), or both y_true and y_prob."
-        raise TypeError(message)
+        fail("Give predictions, Multiclass(y_true, y_prob), or both y_true and y_prob.", TypeError)
     return Multiclass(data, y_prob)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Column, Columns, Confidence, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions, as_number
+from calibrant.data.validation import as_number, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import row_blocks
 from calibrant.results.estimate import Estimate
@@ -129,8 +129,7 @@ def right_answers(task: Predictions) -> NDArray[np.bool_]:
     if isinstance(task, Confidence):
         return np.asarray(task.correct == 1)
     if not isinstance(task, Binary):
-        message = f"accuracy needs binary or multiclass predictions, or judged answers, not {task!r}."
-        raise InvalidPredictions(message)
+        fail(f"accuracy needs binary or multiclass predictions, or judged answers, not {task!r}.")
     return np.asarray((task.y_prob >= 0.5) == (task.y_true == 1))
 
 
@@ -154,8 +153,7 @@ def accuracy(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns
     <Accuracy 0.5 [0.4022, 0.5978] at 95%, n=100, mean>
     """
     if isinstance(data, BinTable):
-        message = "accuracy needs the predictions themselves, not a table of them."
-        raise InvalidPredictions(message)
+        fail("accuracy needs the predictions themselves, not a table of them.")
     task = binary(data, y_prob)
     if isinstance(task, Judged):
         value, words = float(task.rectified.mean()), f"{task.known.sum():_} gold labels"
@@ -187,8 +185,7 @@ def auc(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) ->
     positives, negatives = cells.outcome_weights
     below = np.cumsum(negatives) - negatives / 2
     if not (positives.any() and negatives.any()):
-        message = "auc needs both outcomes, but all rows have the same."
-        raise ValueError(message)
+        fail("auc needs both outcomes, but all rows have the same.", ValueError)
     value = float(positives @ below) / float(positives.sum() * negatives.sum())
     return Estimate(value, name="AUC", method="exact", n=cells.n)
 
@@ -201,8 +198,7 @@ def check_floor(floor: float) -> float:
     """`floor` as a float in [0, 0.5)."""
     value = as_number(floor)
     if not 0 <= value < 0.5:
-        message = f"floor must lie in [0, 0.5), got {floor!r}."
-        raise ValueError(message)
+        fail(f"floor must lie in [0, 0.5), got {floor!r}.", ValueError)
     return value
 
 
@@ -309,8 +305,7 @@ def _infinite_rows(cells: BinTable, value: float) -> int | None:
 def _probability_rows(task: Predictions) -> Any:
     rows = task.rows()
     if rows.predicted is not rows.key:
-        message = f"{type(task).__name__} predictions have no probability score of this kind."
-        raise ValueError(message)
+        fail(f"{type(task).__name__} predictions have no probability score of this kind.", ValueError)
     return rows
 
 

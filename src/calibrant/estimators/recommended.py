@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm, ece, result, with_norm
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -106,8 +107,7 @@ def averaged_error(
 def _check_finite_norm(norm: float) -> float:
     norm = check_norm(norm)
     if np.isinf(norm):
-        message = "averaged_error needs a finite norm; for the largest gap use mce."
-        raise ValueError(message)
+        fail("averaged_error needs a finite norm; for the largest gap use mce.", ValueError)
     return norm
 
 
@@ -234,8 +234,7 @@ def calibration_error(
     """
     chosen = recommended(data, norm) if method is None else method
     if chosen not in get_args(Choice):
-        message = f"method must be {', '.join(map(repr, get_args(Choice)))}, got {method!r}."
-        raise ValueError(message)
+        fail(f"method must be {', '.join(map(repr, get_args(Choice)))}, got {method!r}.", ValueError)
     if chosen == "spread":
         return _of_spread(data, norm, options)
     if chosen == "binned" and _is_unlabeled(data) and not options.keys() & {"bins", "n_bins"}:

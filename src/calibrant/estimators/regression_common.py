@@ -34,16 +34,14 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
     """`data` itself if it is a forecast, else the Gaussian task of (y_true, mean, std)."""
     if isinstance(data, Forecast):
         if mean is not None or std is not None:
-            message = "Give either predictions or (y_true, mean, std), not both."
-            raise TypeError(message)
+            fail("Give either predictions or (y_true, mean, std), not both.", TypeError)
         return data
     if isinstance(data, BinTable | Predictions):
         kind = "a table" if isinstance(data, BinTable) else type(data).__name__
         message = f"This metric needs predicted distributions (Gaussian, Distribution, Quantiles, Samples), got {kind}."
         raise validation.UnsupportedPredictions(message)
     if data is None or mean is None or std is None:
-        message = "Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std."
-        raise TypeError(message)
+        fail("Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std.", TypeError)
     return Gaussian.borrowing(data, mean, std)
 
 

@@ -217,6 +217,8 @@ def ence_curve(
     if bins is None:
         tried = np.array([1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160])
         bins = tried[(tried == 1) | (cells.n / tried > 30)].tolist()
+    if not np.iterable(bins):
+        validation.fail(f"bins must be several numbers of bins, such as [5, 10, 20], got {bins!r}.", TypeError)
     tables = [cells.coarsen(EqualMass(count)) for count in bins]
     kurtosis = table_kurtosis(tables[int(np.argmin(np.abs(np.array(bins) - 20)))])
     law = np.array([ence_null(table, kurtosis) for table in tables])

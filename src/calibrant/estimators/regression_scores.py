@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Column, Columns
+from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import infinite_rows, log_provenance
 from calibrant.estimators.regression_common import (
     ForecastData,
@@ -98,8 +99,7 @@ def nll(
     """
     task = forecast(data, mean, std)
     if not 0 <= floor < np.inf:
-        message = f"floor must be a number of at least 0, got {floor!r}."
-        raise ValueError(message)
+        fail(f"floor must be a number of at least 0, got {floor!r}.", ValueError)
     losses = nll_losses(task, floor=floor)
     infinite = infinite_rows(losses)
     first = int(infinite[0]) // (task.y_true.size // len(task)) if len(infinite) else None
@@ -301,8 +301,7 @@ def crps_of(task: Forecast) -> Callable[[Floats], Floats]:
         middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
         return lambda y: 2 * (pinball_loss(y[:, None] - task.values, task.levels) @ np.diff(middle))
     if not isinstance(task, Distribution):
-        message = f"crps does not take {type(task).__name__}."
-        raise TypeError(message)
+        fail(f"crps does not take {type(task).__name__}.", TypeError)
     return crps_of_counts(task) if task.discrete else _quadrature(task)
 
 

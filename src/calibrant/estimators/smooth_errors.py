@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Column, Columns, binary
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -190,8 +191,7 @@ def kde_ece(
 
 def _check_bandwidth(bandwidth: float) -> np.float64:
     if not 0 < bandwidth <= 1:
-        message = f"bandwidth must lie in (0, 1], got {bandwidth!r}."
-        raise ValueError(message)
+        fail(f"bandwidth must lie in (0, 1], got {bandwidth!r}.", ValueError)
     return np.float64(bandwidth)
 
 
@@ -282,8 +282,7 @@ def smooth_ece(
     <smECE 0.2495, n=4, reflected Gaussian kernel, sigma=0.05>
     """
     if sigma is not None and not 0 < sigma < math.inf:
-        message = f"sigma must be a positive number, got {sigma!r}."
-        raise ValueError(message)
+        fail(f"sigma must be a positive number, got {sigma!r}.", ValueError)
     binned = linearly_binned(data, y_prob, needed_by="smooth_ece")
     coefficients = cosines(binned.residual)
     method = "reflected Gaussian kernel"
@@ -383,8 +382,7 @@ def linearly_binned(data: Data, y_prob: Column, *, needed_by: str) -> LinearBinn
         parts, n = predictions.parts(), len(predictions)
         size = effective_n(parts[0].weight, len(parts[0].key))
         if parts[0].predicted is not parts[0].key:
-            message = f"{needed_by} needs probabilities, got {type(predictions).__name__} predictions."
-            raise ValueError(message)
+            fail(f"{needed_by} needs probabilities, got {type(predictions).__name__} predictions.", ValueError)
     population, positives = linear_binning(parts, SIZE)
     total = float(population.sum())
     scale = task.observed_scale(float(positives.sum()), total)
@@ -397,8 +395,7 @@ def _cell_parts(cells: BinTable) -> tuple[Rows, ...]:
     A positive-unlabeled table has two parts, the unlabeled rows and the labelled positives.
     """
     if cells.low.min() < 0 or cells.high.max() > 1:
-        message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
-        raise ValueError(message)
+        fail("The cells must lie in [0, 1]: smoothing with reflection is for probabilities.", ValueError)
     if isinstance(cells.task, Unlabeled):
         population = _cell_rows(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "population")
         return population, _cell_rows(cells, cells.observed, cells.product, np.ones(len(cells)), "positives")

@@ -10,7 +10,7 @@ from typing import Literal, Unpack, get_args
 import numpy as np
 
 from calibrant.data.predictions import Binary, Column, Columns, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import result
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.logistic.binary import LogisticLine
@@ -49,8 +49,7 @@ def observed_expected(data: Data = None, y_prob: Column = None, **columns: Unpac
     cells = probability_cells(data, y_prob, needed_by="observed_expected")
     observed, expected = float(cells.observed.sum()), float(cells.predicted.sum())
     if not expected > 0:
-        message = "observed_expected needs predictions above 0, but y_prob is 0 in all rows: no events are expected."
-        raise InvalidPredictions(message)
+        fail("observed_expected needs predictions above 0, but y_prob is 0 in all rows: no events are expected.")
     rows = cells.n / cells.total
     details = {"observed": observed * rows, "expected": expected * rows}
     return result(observed / expected, "O:E ratio", "exact", cells, **details)
@@ -143,8 +142,7 @@ def probability_cells(data: Data, y_prob: Column, *, needed_by: str) -> BinTable
         task = BinTable.of(task, HybridGrid(GRID_CELLS))
     cells = fine(task, None, needed_by=needed_by)
     if isinstance(cells.task, Unlabeled):
-        message = f"{needed_by} needs the outcome of every row, which positive-unlabeled data do not have."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs the outcome of every row, which positive-unlabeled data do not have.")
     return cells.filled(in_rows=True)
 
 
@@ -220,8 +218,7 @@ def ici(data: Data = None, y_prob: Column = None, *, curve: Curve = "smooth", **
     (0.17, 0.28)
     """
     if curve not in get_args(Curve):
-        message = f"curve must be 'smooth' or 'loess', got {curve!r}."
-        raise ValueError(message)
+        fail(f"curve must be 'smooth' or 'loess', got {curve!r}.", ValueError)
     cells = probability_cells(data, y_prob, needed_by="ici")
     some = cells if curve == "smooth" or len(cells) <= LOESS_CELLS else cells.coarsen(EqualMass(LOESS_CELLS)).filled()
     distance = np.abs(some.predicted_mean - (_smooth(some) if curve == "smooth" else _loess(some)))

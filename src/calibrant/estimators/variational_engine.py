@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
-from calibrant.data.validation import fraction
+from calibrant.data.validation import fail, fraction
 from calibrant.estimators.cross_fitting import (
     CrossFitted,
     Distance,
@@ -168,8 +168,7 @@ class Settings:
             if getattr(self, name) is not None:
                 validation.whole(name, getattr(self, name), minimum=minimum)
         if self.top_label not in (False, "reduced", "full"):
-            message = f"top_label must be False, 'reduced' or 'full', got {self.top_label!r}."
-            raise ValueError(message)
+            fail(f"top_label must be False, 'reduced' or 'full', got {self.top_label!r}.", ValueError)
         check_floor(self.floor)
 
     @property
@@ -182,8 +181,7 @@ class Settings:
     def require_log_score(self, *, used: bool, where: str) -> None:
         """Refuse a floor where no logarithm is taken."""
         if self.floor > 0 and not used:
-            message = f"floor={self.floor:g} bounds log scores only: leave it out, or use {where}."
-            raise ValueError(message)
+            fail(f"floor={self.floor:g} bounds log scores only: leave it out, or use {where}.", ValueError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +200,7 @@ class Variational:
         source = _source(data, y_prob)
         tables = not isinstance(source, Predictions | BinTable)
         if tables and split:
-            message = "A list of tables has its folds already; give one table (or the rows) for a split sample."
-            raise ValueError(message)
+            fail("A list of tables has its folds already; give one table (or the rows) for a split sample.", ValueError)
         runs = []
         for repeat in range(1 if split or tables else settings.repeats or _divisions(source, settings)):
             rows = _rows(source, settings, [settings.seed, repeat])
@@ -238,15 +235,13 @@ class Variational:
     def part(self, norm: Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""
         if self.runs[0].columns > 1:
-            message = "Over- and underconfidence of multiclass data are those of the top label."
-            raise ValueError(message)
+            fail("Over- and underconfidence of multiclass data are those of the top label.", ValueError)
         return self._estimate(norm, part, f"{part.capitalize()}confidence")
 
     def refinement(self, score: Literal["brier", "log_loss"]) -> Estimate:
         """Mean score of the recalibrated probabilities."""
         if score not in ("brier", "log_loss"):
-            message = f"score must be 'brier' or 'log_loss', got {score!r}."
-            raise ValueError(message)
+            fail(f"score must be 'brier' or 'log_loss', got {score!r}.", ValueError)
 
         def losses(rows: CrossFitted) -> Floats:
             return np.concatenate([_losses(part, score, self.settings.floor) for part in rows.blocks()])
@@ -320,8 +315,7 @@ class Variational:
             rows = rows.with_map((1 - MIXED) * rows.fitted + MIXED * rows.predicted)
             size = float(-np.log(MIXED))
         if size is None:
-            message = "The split-sample bound needs bounded contributions: give the Distance a `bound`."
-            raise ValueError(message)
+            fail("The split-sample bound needs bounded contributions: give the Distance a `bound`.", ValueError)
         values = self._contributions(rows, norm, part)
         return split_sample_interval(values, rows.weight, size, bound, seed=self.settings.seed)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.gates import Decision, End, Gate, weak_limits
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable, group_tables
@@ -87,6 +87,5 @@ def assert_calibrated(
 
 def _groupable(task: Any) -> Any:
     if isinstance(task, PositiveUnlabeled):
-        message = "Groups of positive-unlabeled rows may differ in their prior: assert each with its own prior."
-        raise InvalidPredictions(message)
+        fail("Groups of positive-unlabeled rows may differ in their prior: assert each with its own prior.")
     return task

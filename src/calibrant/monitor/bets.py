@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from calibrant.data.predictions import Binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate, Interval
@@ -271,8 +271,7 @@ def improvement(y_true: ArrayLike, before: ArrayLike, after: ArrayLike, *, alpha
     """
     old, new = Binary(y_true, before), Binary(y_true, after)
     if len(old) != len(new):
-        message = f"before has {len(old):,} rows and after {len(new):,}: give both for the same rows."
-        raise InvalidPredictions(message)
+        fail(f"before has {len(old):,} rows and after {len(new):,}: give both for the same rows.")
     fall = (old.y_prob - old.y_true) ** 2 - (new.y_prob - new.y_true) ** 2
     low, high = mean_sequence(len(fall), float(fall.sum()), float((fall**2).sum()), alpha)
     value = Estimate(float(fall.mean()), name="Fall of the Brier score", method="confidence sequence", n=len(fall))

@@ -16,7 +16,7 @@ from calibrant.data.array_likes import UnreadableArrayError, read
 from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_names, group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, one_dimension, require
+from calibrant.data.validation import InvalidPredictions, fail, one_dimension, require
 from calibrant.monitor.bets import CELLS, LEAVES, cells_of
 from calibrant.monitor.blocks import tree_sums
 from calibrant.numerics.arrays import Floats
@@ -127,8 +127,7 @@ class Delivery:
         """From predictions of any labelled task, from the table of a period, or from (y_true, y_prob)."""
         if isinstance(y_true, BinTable):
             if any(given is not None for given in (y_prob, cluster, weight)):
-                message = "A table holds its predictions and weights: pass it with time= and group= alone."
-                raise InvalidPredictions(message)
+                fail("A table holds its predictions and weights: pass it with time= and group= alone.")
             return _of_table(y_true, group)
         data = _predictions(y_true, y_prob, cluster, weight)
         rows = len(data)
@@ -145,8 +144,7 @@ class Delivery:
             series += [(f"class {label}", *_top(one)) for label, one in one_vs_rest.items()]
         classes = [name for name, *_ in series[1:]]
         if set(classes) & set(groups):
-            message = f"A group has the name of a class: {sorted(set(classes) & set(groups))[0]!r}. Rename the group."
-            raise InvalidPredictions(message)
+            fail(f"A group has the name of a class: {sorted(set(classes) & set(groups))[0]!r}. Rename the group.")
         counts = np.bincount(cells_of(series[0][2]), minlength=CELLS).astype(np.float64)
         kind: Kind = "multiclass" if isinstance(data, Multiclass) else "binary"
         return cls(kind, rows, counts, [*classes, *groups], _probability_sums(series, power, groups, codes))
@@ -155,16 +153,13 @@ class Delivery:
 def _predictions(y_true: Any, y_prob: Any, cluster: Any, weight: Any) -> Predictions:
     if not isinstance(y_true, Predictions):
         if y_prob is None:
-            message = "Pass (y_true, y_prob), predictions such as Binary(...) or Gaussian(...), or a fine BinTable."
-            raise InvalidPredictions(message)
+            fail("Pass (y_true, y_prob), predictions such as Binary(...) or Gaussian(...), or a fine BinTable.")
         task = Multiclass if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 1 else Binary
         return task(y_true, y_prob, weight=weight, group=cluster)
     if y_prob is not None or cluster is not None or weight is not None:
-        message = "Predictions hold their own columns: pass weight=... and group=... (the cluster) when making them."
-        raise InvalidPredictions(message)
+        fail("Predictions hold their own columns: pass weight=... and group=... (the cluster) when making them.")
     if not isinstance(y_true, Binary | Multiclass | Forecast):
-        message = f"A monitor watches Binary, Multiclass and forecasts, not {type(y_true).__name__}."
-        raise InvalidPredictions(message)
+        fail(f"A monitor watches Binary, Multiclass and forecasts, not {type(y_true).__name__}.")
     return y_true
 
 
@@ -239,14 +234,11 @@ def _cell_sums(
 def _of_table(table: BinTable, group: Any) -> Delivery:
     """A fine table of unweighted probabilities, all rows of one period and, if one is named, of one group."""
     if not table.fine or not isinstance(table.task, Labelled):
-        message = "A monitor takes fine tables of predicted probabilities, e.g. of scale.bin_table(...)."
-        raise InvalidPredictions(message)
+        fail("A monitor takes fine tables of predicted probabilities, e.g. of scale.bin_table(...).")
     if not np.array_equal(table.weight, table.count):
-        message = "A monitor takes tables without weights: weights above 1 cannot be seen in their sums. Pass the rows."
-        raise InvalidPredictions(message)
+        fail("A monitor takes tables without weights: weights above 1 cannot be seen in their sums. Pass the rows.")
     if group is not None and np.ndim(group):
-        message = "The rows of a table belong to one group: pass its name, and one table for each group."
-        raise InvalidPredictions(message)
+        fail("The rows of a table belong to one group: pass its name, and one table for each group.")
     filled = table.filled()
     columns = np.stack([filled.weight, filled.predicted, filled.observed], axis=1)
     squares = float((filled.observed_squares - 2 * filled.product + filled.predicted_squares).sum())

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.monitor import blocks as state
 from calibrant.monitor.bets import (
@@ -301,14 +301,12 @@ class Monitor:
         for name in ("alpha", "arl", "tolerance", "points", "horizon", "kind", "dates", "origin", "columns"):
             if getattr(self, name) != getattr(other, name):
                 both = f"{getattr(self, name)!r} and {getattr(other, name)!r}"
-                message = f"Only shards with the same {name} can be merged, not {both}."
-                raise ValueError(message)
+                fail(f"Only shards with the same {name} can be merged, not {both}.", ValueError)
         if not np.array_equal(_or_empty(self.reference), _or_empty(other.reference)) or self.shares != other.shares:
             message = "Only shards with the same reference and groups can be merged: pass reference= and groups=."
             raise ValueError(message)
         if common := set(self.seen) & set(other.seen):
-            message = f"Shards hold {len(common):,} deliveries in common: their rows would count twice."
-            raise ValueError(message)
+            fail(f"Shards hold {len(common):,} deliveries in common: their rows would count twice.", ValueError)
         self.now = max(self.now, other.now)
         self.pinned = tuple(sorted({*self.pinned, *other.pinned}))
         self.rows, self.deliveries, self.seen = (
@@ -353,8 +351,7 @@ class Monitor:
         if time is not None:
             return period_numbers(time, rows)
         if self.dates:
-            message = "The periods of this monitor are dates: pass time=...."
-            raise InvalidPredictions(message)
+            fail("The periods of this monitor are dates: pass time=....")
         return Times(np.full(rows, (self.origin or 0) + self.deliveries), dates=False)
 
     def _require_timely(self, times: Times, today: Any, *, force: bool) -> None:
@@ -362,8 +359,7 @@ class Monitor:
         shown = partial(period_name, dates=times.dates)
         if self.horizon:
             if today is None:
-                message = f"Outcomes are final after {self.horizon} periods (horizon), so update needs today=...."
-                raise InvalidPredictions(message)
+                fail(f"Outcomes are final after {self.horizon} periods (horizon), so update needs today=....")
             last = int(period_numbers(today, 1).number[0]) - self.horizon
             rule = f"must be at most {shown(last)}, {self.horizon} periods before today"
             remedy = " Outcomes that are known early are not a fair sample: deliver these rows when all are known."
@@ -388,12 +384,10 @@ class Monitor:
     def _require_alike(self, delivery: Delivery, times: Times) -> None:
         """Refuse what is not of the kind that this monitor watches."""
         if self.kind is not None and delivery.kind != self.kind:
-            message = f"This monitor watches {self.kind} predictions; these are {delivery.kind}. Start another one."
-            raise InvalidPredictions(message)
+            fail(f"This monitor watches {self.kind} predictions; these are {delivery.kind}. Start another one.")
         if self.dates is not None and times.dates != self.dates:
             kinds = ("dates", "numbers") if self.dates else ("numbers", "dates")
-            message = "The periods of this monitor are {}; these are {}.".format(*kinds)
-            raise InvalidPredictions(message)
+            fail("The periods of this monitor are {}; these are {}.".format(*kinds))
         if self.rows and delivery.groups and not self.shares:
             message = (
                 "The first delivery had no groups, and evidence must be set aside for them from the start. Start "
@@ -434,8 +428,7 @@ class Monitor:
     @property
     def _everything(self) -> Blocks:
         if EVERYTHING not in self.series:
-            message = "There are no rows yet: call update first."
-            raise ValueError(message)
+            fail("There are no rows yet: call update first.", ValueError)
         return self.series[EVERYTHING]
 
     def _prior(self, series: str) -> float:
@@ -602,8 +595,7 @@ def _table(sums: Floats, weight_squares: Floats) -> BinTable:
 def _at_least(name: str, value: float, least: float) -> float:
     number = validation.as_number(value)
     if not (math.isfinite(number) and number >= least):
-        message = f"{name} must be a number of at least {least:g}, got {value!r}."
-        raise ValueError(message)
+        fail(f"{name} must be a number of at least {least:g}, got {value!r}.", ValueError)
     return number
 
 

@@ -15,7 +15,7 @@ from scipy.special import chdtrc, ndtri
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import debiased_gaps
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Significance
@@ -180,8 +180,7 @@ class PUScore:
 def checked(level: float, norm: float) -> float:
     """The level, if the norm is 1."""
     if norm != 1:
-        message = f"Intervals on positive-unlabeled data are available for the L1 norm only, got norm={norm!r}."
-        raise InvalidPredictions(message)
+        fail(f"Intervals on positive-unlabeled data are available for the L1 norm only, got norm={norm!r}.")
     return validation.fraction("level", level)
 
 

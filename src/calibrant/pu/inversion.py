@@ -18,7 +18,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.inversion import (
     SHAPE_KNOTS,
@@ -102,13 +102,11 @@ class PUInversion(validation.Simulated):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.prior_error < 1:
-            message = f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}."
-            raise ValueError(message)
+            fail(f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}.", ValueError)
         if self.prior_interval is not None:
             low, high = (validation.fraction("prior_interval", end) for end in self.prior_interval)
             if low > high:
-                message = f"prior_interval must rise, got {self.prior_interval!r}."
-                raise ValueError(message)
+                fail(f"prior_interval must rise, got {self.prior_interval!r}.", ValueError)
 
     def interval(self, data: PositiveUnlabeled | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
         """The interval for the true L_norm error, or its square."""
@@ -116,8 +114,7 @@ class PUInversion(validation.Simulated):
         power = 2 if norm == "squared" else 1
         exponent = 2.0 if norm == "squared" else norm
         if not isinstance(exponent, int | float) or not 1 <= exponent < np.inf:
-            message = f"PUInversion is for errors in a finite norm of at least 1 (or 'squared'), got norm={norm!r}."
-            raise InvalidPredictions(message)
+            fail(f"PUInversion is for errors in a finite norm of at least 1 (or 'squared'), got norm={norm!r}.")
         table = fine_cells(data, needed_by="PUInversion")
         effect, mean_effect = (1.0, 1.0) if isinstance(data, BinTable) else design_effects(data, table)
         pooled = (PooledScores.of(one, effect) for one in self._priors(table))
@@ -151,8 +148,7 @@ class PUInversion(validation.Simulated):
             return
         task = table.task
         if not isinstance(task, Unlabeled) or task.prior is None:
-            message = "prior_interval needs data with a prior; these have a label_frequency. Use prior_error."
-            raise InvalidPredictions(message)
+            fail("prior_interval needs data with a prior; these have a label_frequency. Use prior_error.")
         for prior in np.linspace(*self.prior_interval, PRIORS):
             yield replace(table, task=replace(task, prior=float(prior)))
 

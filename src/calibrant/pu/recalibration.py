@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.rows import importance_weights, weighted_rows
@@ -330,8 +330,7 @@ def prior_shift(
     shift = float(log_odds(after) - log_odds(before))
     checked = Scores.of(scores, input=input, clip=clip)
     if checked.columns > 1:
-        message = f"prior_shift moves one column, the probability of being positive, got {checked.columns}."
-        raise InvalidPredictions(message)
+        fail(f"prior_shift moves one column, the probability of being positive, got {checked.columns}.")
     if checked.logits:
         return expit(checked.log_odds + shift)
     p, ratio = checked.probability.astype(np.float64), np.exp(shift)

@@ -256,8 +256,7 @@ class Auto(Recalibrator):
     def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         if self.candidates is None and any(isinstance(inner, ConditionalLogit) for inner in self.maps_):
             remedy = "fit Auto(exportable=True) or another map"
-            message = f"Auto uses ConditionalLogit here, which cannot be written as SQL or ONNX: {remedy}."
-            raise TypeError(message)
+            fail(f"Auto uses ConditionalLogit here, which cannot be written as SQL or ONNX: {remedy}.", TypeError)
         parts = [predicted_expressions(inner, scores) for inner in self.maps_]
         mixed = [mixture(self.weights_, column) for column in zip(*parts, strict=True)]
         mixed = parts[0] if len(parts) == 1 else mixed

@@ -21,7 +21,7 @@ from calibrant.data import validation
 from calibrant.data.array_likes import column_names
 from calibrant.data.labels import Labels, class_codes, given_classes, ordered_columns
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.export import SqlMap, not_sql
@@ -254,11 +254,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
             fail(f"laplace must be a number of at least 0, got {self.laplace!r}.", ValueError)
         scores = Scores.of(values, input=self.input, clip=self.clip)
         if fitted and scores.classes != len(self.classes_):
-            message = f"scores has {scores.columns} columns, but {name} was fitted with {self.n_features_in_}."
-            raise InvalidPredictions(message)
+            fail(f"scores has {scores.columns} columns, but {name} was fitted with {self.n_features_in_}.")
         if scores.classes > 2 and not self._multiclass:
-            message = f"{name} is a binary map, got {scores.columns} columns; use OneVsRest({name}())."
-            raise InvalidPredictions(message)
+            fail(f"{name} is a binary map, got {scores.columns} columns; use OneVsRest({name}()).")
         return scores
 
 

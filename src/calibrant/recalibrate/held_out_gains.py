@@ -224,13 +224,10 @@ class HeldOut:
         size = cells.population.effective_n / design_effect
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(data, seed, training, size)
-        score, count, ones, weight, squares = (
-            np.concatenate([getattr(table, name) for table in held])
-            for name in ("predicted_mean", "count", "observed", "weight", "weight_squares")
-        )
+        count, weight, squares, predicted, ones, *_ = np.concatenate([table.sums for table in held], axis=1)
         sizes = [len(table.key) for table in held]
         bounds = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True)]
-        return cls(score, count, Entries(ones, weight - ones, squares), bounds, training, None, size)
+        return cls(predicted / weight, count, Entries(ones, weight - ones, squares), bounds, training, None, size)
 
     @classmethod
     def _of_clusters(cls, data: Binary, seed: int, training: list[BinTable], size: float) -> HeldOut:
@@ -277,14 +274,15 @@ class HeldOut:
         if self.rows is not None:
             p = np.clip(predicted, 0.0, 1.0)
             return Binary(self.rows.y_true, p, weight=self.rows.weight, group=self.rows.group)
-        return merge([self._table(predicted, where) for where in self.bounds])
+        cut = Distinct()
+        return merge([self._table(cut, predicted, where) for where in self.bounds])
 
-    def _table(self, predicted: Floats, where: slice) -> BinTable:
+    def _table(self, cut: Distinct, predicted: Floats, where: slice) -> BinTable:
         own = self.entries
         order = np.argsort(predicted[where], kind="stable")
         columns = (predicted, own.weight, own.ones, own.squares, self.count)
         q, weight, ones, squares, count = (values[where][order] for values in columns)
-        return BinTable(Distinct(), q, q, q, cell_sums(q, weight, ones, squares, count))
+        return BinTable(cut, q, q, q, cell_sums(q, weight, ones, squares, count))
 
 
 def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 from sklearn.base import clone
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight
 from calibrant.recalibrate.base import BinaryMap, BinaryRecalibrator
@@ -143,8 +144,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells)
     """A clone of `inner` fitted to validated cells."""
     chosen = clone(default if inner is None else inner)
     if not isinstance(chosen, BinaryRecalibrator):
-        message = f"A binary map is needed here, e.g. Platt(); got {inner!r}."
-        raise TypeError(message)
+        fail(f"A binary map is needed here, e.g. Platt(); got {inner!r}.", TypeError)
     chosen._set_one_event(cells.total)
     chosen._fit_cells(cells)
     return chosen

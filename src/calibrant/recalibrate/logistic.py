@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.binary import RIDGE, logistic_fit, nonnegative_logistic_fit
 from calibrant.numerics.logistic.multinomial import inverse_temperature, inverse_temperature_of_cells
@@ -134,8 +135,7 @@ class Temperature(Recalibrator):
     def _check_restored(self) -> None:
         super()._check_restored()
         if not self.temperature_ > 0:
-            message = f"temperature_ must be positive, got {self.temperature_!r}"
-            raise ValueError(message)
+            fail(f"temperature_ must be positive, got {self.temperature_!r}", ValueError)
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if scores.classes == 2:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import softmax
 from calibrant.recalibrate.base import Identity, Recalibrator, Sample
@@ -225,8 +226,7 @@ def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
 def held_out_estimate(value: float, error: float, *, name: str, folds: int, n: int, level: float) -> Estimate:
     """A mean loss, or a gain in it, by cross-validation, with its normal interval."""
     if not 0 < level < 1:
-        message = f"level must lie between 0 and 1, got {level!r}."
-        raise ValueError(message)
+        fail(f"level must lie between 0 and 1, got {level!r}.", ValueError)
     # An outcome of probability 0 has occurred: there is no doubt that the mean loss is infinite.
     reach = 0.0 if np.isinf(value) else float(ndtri((1 + level) / 2)) * error
     method, target = f"{folds}-fold cross-validation", Target("mean score")

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss, minimise
 from calibrant.numerics.special import LOG_FLOOR, floored_log, log_softmax, softmax
@@ -360,8 +361,7 @@ class StructuredMatrixScaling(_Structured, MatrixMap):
 def _require_strengths(strengths: dict[str, float]) -> None:
     for name, value in strengths.items():
         if not 0 <= value < np.inf:
-            message = f"{name} must be a number of at least 0, got {value!r}."
-            raise ValueError(message)
+            fail(f"{name} must be a number of at least 0, got {value!r}.", ValueError)
 
 
 class EnsembleTemperature(Recalibrator):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_common import pooled_squares
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_of_rows
@@ -182,8 +182,7 @@ class AutoForecast(OutputRecalibrator):
         levels = task.levels if isinstance(task, Quantiles) else None
         if not np.array_equal(levels, self.quantile_levels_):  # type: ignore[arg-type]
             fitted = "forecasts with a spread" if self.quantile_levels_ is None else f"levels {self.quantile_levels_}"
-            message = f"AutoForecast was fitted to {fitted}; got {type(task).__name__} with levels {levels}."
-            raise InvalidPredictions(message)
+            fail(f"AutoForecast was fitted to {fitted}; got {type(task).__name__} with levels {levels}.")
         parts = []
         for learnt, output in zip(self.outputs_, task.outputs, strict=True):
             changes = changes_of(output)

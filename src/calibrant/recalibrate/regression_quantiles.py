@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.data.groups import in_order
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.regression_base import ForecastRecalibrator, OutputRecalibrator, spread_of
 from calibrant.recalibrate.regression_maps import stands_out
@@ -76,14 +76,12 @@ class Conformal(OutputRecalibrator):
 
     def _transform(self, task: Forecast) -> Quantiles:
         if len(self.outputs_) > 1:
-            message = "Several outputs: transform them one by one (data.outputs), each with a map of its own."
-            raise InvalidPredictions(message)
+            fail("Several outputs: transform them one by one (data.outputs), each with a map of its own.")
         learnt = self.outputs_[0]
         kept: dict[str, Any] = {"weight": task.weight, "group": task.group}
         if isinstance(task, Quantiles):
             if not np.array_equal(task.levels, learnt["levels"]):
-                message = f"levels must be those of the fit, {learnt['levels'].tolist()}, got {task.levels.tolist()}."
-                raise InvalidPredictions(message)
+                fail(f"levels must be those of the fit, {learnt['levels'].tolist()}, got {task.levels.tolist()}.")
             return Quantiles(task.y_true, task.levels, task.values + learnt["score"], sort=True, **kept)
         std = spread_of(task) if self.normalised else np.ones(len(task))
         values = (task.y_true - _errors(task))[:, None] + std[:, None] * np.sort(learnt["score"])
@@ -164,8 +162,7 @@ class GroupShift(ForecastRecalibrator):
     def _transform(self, task: Forecast) -> Quantiles:
         data, group = self._parts(task)
         if not np.array_equal(data.levels, self.levels_):
-            message = f"levels must be those of the fit, {self.levels_.tolist()}, got {data.levels.tolist()}."
-            raise InvalidPredictions(message)
+            fail(f"levels must be those of the fit, {self.levels_.tolist()}, got {data.levels.tolist()}.")
         names, member, _ = in_order(group)
         if (names.dtype.kind in "iufb") != (np.asarray(self.groups_).dtype.kind in "iufb"):
             fail(f"The groups must be of the kind of the fit, such as {self.groups_[0]!r}; got {names[0]!r}.")
@@ -234,8 +231,7 @@ def _conformal_quantile(scores: Floats, level: float, weight: Floats | None) -> 
     if weight is None:
         rank = int(np.ceil((size + 1) * level - 1e-9))
         if rank > size:
-            message = f"Level {level:g} needs at least {int(np.ceil(level / (1 - level) - 1e-9))} rows, got {size}."
-            raise InvalidPredictions(message)
+            fail(f"Level {level:g} needs at least {int(np.ceil(level / (1 - level) - 1e-9))} rows, got {size}.")
         return float(np.partition(scores, rank - 1)[rank - 1])
     order = np.argsort(scores)
     running = np.cumsum(weight[order]) / (weight.sum() + weight.max())  # the new row may weigh as much as any

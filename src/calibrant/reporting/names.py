@@ -270,6 +270,11 @@ def had_the_event(event: str) -> str:
     return "had the event" if event == "event" else f'had the event "{event}"'
 
 
+def shortened(name: str, most: int) -> str:
+    """A name in at most so many letters."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 def listed(words: list[str] | tuple[str, ...]) -> str:
     """Several words: "a, b and c"."""
     if len(words) < 2:

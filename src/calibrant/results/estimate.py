@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from calibrant.data.validation import fail
 from calibrant.results.target import Target
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.low > self.high:
-            message = f"An interval needs low <= high, got low={self.low!r}, high={self.high!r}."
-            raise ValueError(message)
+            fail(f"An interval needs low <= high, got low={self.low!r}, high={self.high!r}.", ValueError)
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high

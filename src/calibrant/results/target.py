@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Gaussian
 from calibrant.data.predictions import Binary, BinnedColumns, Columns, Predictions
+from calibrant.data.validation import fail
 
 Estimator = Callable[[Any], float]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -143,8 +144,7 @@ class Arguments:
         options = {name: value for name, value in options.items() if name not in named}
         if unknown := sorted(named.keys() - {*known, "n_bins"}):
             words = f"it takes {', '.join(sorted({*self.options, *known} - {'data'}))}"
-            message = f"{self.function}() has no argument {', '.join(map(repr, unknown))}; {words}."
-            raise TypeError(message)
+            fail(f"{self.function}() has no argument {', '.join(map(repr, unknown))}; {words}.", TypeError)
         if (n_bins := named.pop("n_bins", None)) is not None:
             options["bins"] = self._bins(n_bins, options)
         rows = {name: values for name in ("weight", "group") if (values := named.pop(name, None)) is not None}
@@ -152,16 +152,14 @@ class Arguments:
         if "y_true" in named:
             named.setdefault(self.positional[0], named.pop("y_true"))
         if twice := [name for name in named if name in given] or ["y_true"] * ("y_true" in named):
-            message = f"{self.function}() got {twice[0]} twice, by position and by name."
-            raise TypeError(message)
+            fail(f"{self.function}() got {twice[0]} twice, by position and by name.", TypeError)
         every = [(given | named).get(name) for name in self.positional]
         return (tuple(every) if not rows else (self._task(every, rows), *[None] * len(every[1:]))), options
 
     def _bins(self, n_bins: int, options: Mapping[str, Any]) -> int:
         if "bins" not in self.options or "bins" in options:
             why = "give bins or n_bins, not both" if "bins" in options else "there are no bins to be chosen"
-            message = f"{self.function}() does not take n_bins here: {why}."
-            raise TypeError(message)
+            fail(f"{self.function}() does not take n_bins here: {why}.", TypeError)
         return n_bins
 
     def _task(self, columns: list[Any], rows: Mapping[str, Any]) -> Predictions:
@@ -169,8 +167,7 @@ class Arguments:
         kind, of = ("Binary", "y_true, y_prob") if "y_prob" in self.positional else ("Gaussian", "y_true, mean, std")
         wanted = 1 + of.count(",")
         if isinstance(columns[0], Predictions) or any(values is None for values in columns[:wanted]):
-            message = f"{' and '.join(rows)} belong to the predictions: {kind}({of}, {next(iter(rows))}=...)."
-            raise TypeError(message)
+            fail(f"{' and '.join(rows)} belong to the predictions: {kind}({of}, {next(iter(rows))}=...).", TypeError)
         return (Binary if kind == "Binary" else Gaussian).borrowing(*columns[:wanted], **rows)
 
 
@@ -182,8 +179,7 @@ def takes_columns(function: F) -> F:
     """
     arguments = Arguments.of(function)
     if arguments is None:
-        message = f"{function.__name__} declares no **columns."
-        raise TypeError(message)
+        fail(f"{function.__name__} declares no **columns.", TypeError)
     arranged, own = arguments.arranged, arguments.options
 
     def taking(*args: Any, **options: Any) -> Any:

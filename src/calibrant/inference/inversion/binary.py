@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm
 from calibrant.inference.sample import EventRate, Sample
 from calibrant.numerics.binary_inversion import Limits
@@ -76,8 +77,7 @@ class Inversion(validation.Simulated):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.side not in ("two-sided", "lower", "upper"):
-            message = f"side must be 'two-sided', 'lower' or 'upper', got {self.side!r}."
-            raise ValueError(message)
+            fail(f"side must be 'two-sided', 'lower' or 'upper', got {self.side!r}.", ValueError)
 
     def interval(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the true L_norm calibration error."""
@@ -89,8 +89,7 @@ class Inversion(validation.Simulated):
         """Intervals for several norms from the same simulated samples."""
         level = validation.fraction("level", level)
         if any(np.isinf(check_norm(norm)) for norm in norms):
-            message = "Inversion does not support the infinite norm; use IsotonicBand()."
-            raise ValueError(message)
+            fail("Inversion does not support the infinite norm; use IsotonicBand().", ValueError)
         sample = Sample.with_clusters(data, needed_by="Inversion")
         limits = Limits.of(sample.fine(facing=True), self.draws, self.seed, norms=norms, level=level, side=self.side)
         ends = _Ends(sample, limits, (1 - level) * (2 if self.side == "lower" else 1))

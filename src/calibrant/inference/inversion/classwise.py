@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
+from calibrant.data.validation import fail
 from calibrant.inference.multiclass_tests import independent_rows
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import (
@@ -208,8 +209,7 @@ class ClasswiseInversion(validation.Simulated):
         """The interval of the mean error in this norm, a number from 1 to 2."""
         norm = float(norm)
         if not 1 <= norm <= 2:
-            message = f"ClasswiseInversion is for norms from 1 to 2, got {norm:g}."
-            raise ValueError(message)
+            fail(f"ClasswiseInversion is for norms from 1 to 2, got {norm:g}.", ValueError)
         rng = generator(self.seed, "classwise inversion")
         rows = independent_rows(data, needed_by="ClasswiseInversion", named=False)
         trial = _Trial.of(ClasswiseFit.of(*_in_own_order(*rows)), self.draws, rng)

@@ -11,7 +11,7 @@ from scipy.special import fdtri, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.inference.sample import ForecastClusters, forecast_clusters, rows_that_count
 from calibrant.numerics.arrays import Floats
@@ -67,8 +67,7 @@ class PitInversion(validation.Simulated):
         """The interval for the target of an estimate that says of which curve and levels it is."""
         level = validation.fraction("level", level)
         if not isinstance(data, Forecast) or estimate.target is None or "central" not in estimate.details:
-            message = f"PitInversion is for interval_error, quantile_error and pit_error of forecasts, not {data!r}."
-            raise InvalidPredictions(message)
+            fail(f"PitInversion is for interval_error, quantile_error and pit_error of forecasts, not {data!r}.")
         rng = generator(self.seed, "inversion of PIT counts")
         clusters = forecast_clusters(data, data.y_true.size)
         if clusters is not None:
@@ -109,8 +108,7 @@ class _LevelCounts:
         wanted = np.arange(1, CELLS) / CELLS if given is None else np.asarray(given, dtype=np.float64)
         nodes = _nodes(data, wanted) if not known else np.unique(wanted[(wanted > 0) & (wanted < 1)])
         if not len(nodes):
-            message = "levels must include one between 0 and 1: at 0 and 1 every coverage is right."
-            raise InvalidPredictions(message)
+            fail("levels must include one between 0 and 1: at 0 and 1 every coverage is right.")
         error = _error(nodes, wanted, norm, central=central and not known, everywhere=given is None)
         weight, cell = data.flat_weight, np.searchsorted(nodes, transform, side="left")
         total = np.bincount(cell, weight, len(nodes) + 1)

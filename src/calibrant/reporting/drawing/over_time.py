@@ -9,7 +9,7 @@ from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Change, OverTime, Period
 from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import some_of
-from calibrant.reporting.names import plural
+from calibrant.reporting.names import plural, shortened
 from calibrant.reporting.rounding import count, p_number, ratio
 from calibrant.reporting.text import time_table
 
@@ -138,7 +138,7 @@ def _names(canvas: Canvas, names: list[str]) -> None:
     widest = max(map(text_width, short)) + 10
     step = next(k for k in range(1, len(names) + 2) if k * canvas.plot_width / len(names) >= min(widest, 90))
     for k in range(0, len(names), step):
-        canvas.text(canvas.x(k), canvas.bottom + 20, _cut(short[k]), "", "middle")
+        canvas.text(canvas.x(k), canvas.bottom + 20, shortened(short[k], 16), "", "middle")
 
 
 def _shortened(names: list[str]) -> list[str]:
@@ -147,7 +147,3 @@ def _shortened(names: list[str]) -> list[str]:
     if len(endings) == 1 and all(" " in name for name in names):
         return [name.rpartition(" ")[0] for name in names]
     return names
-
-
-def _cut(name: str, most: int = 16) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

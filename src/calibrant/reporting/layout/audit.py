@@ -11,7 +11,7 @@ from calibrant.reporting.drawing.canvas import Canvas, Figure, text_width
 from calibrant.reporting.drawing.markup import Child, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, Forest
 from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, quiet, text_fold, with_interval
-from calibrant.reporting.names import listed
+from calibrant.reporting.names import listed, shortened
 from calibrant.reporting.rounding import fixed, p_number, percent, value_column
 from calibrant.reporting.text import Table
 from calibrant.results.estimate import Value
@@ -98,7 +98,7 @@ def _features(section: Audited) -> Block:
 
 
 def _bars(features: Sequence[tuple[str, Value]], width: float) -> Canvas:
-    names = [_cut(name) for name, _ in features]
+    names = [shortened(name, 28) for name, _ in features]
     left = min(max(map(text_width, names)) + 12, width / 2)
     largest = max(value.value for _, value in features)
     canvas = Canvas(width, _BAR * len(features) + 8, (left, 4, 60, 4), Scale(0.0, largest), Scale(0.0, 1.0))
@@ -109,7 +109,3 @@ def _bars(features: Sequence[tuple[str, Value]], width: float) -> Canvas:
         canvas.add(tag("rect", x=canvas.left, y=top + 5, width=end - canvas.left, height=14, class_="barm"))
         canvas.text(end + 6, top + 16, f"{percent(value).value} %")
     return canvas
-
-
-def _cut(name: str, most: int = 28) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -31,7 +31,7 @@ from calibrant.reporting.evidence import headline_error, widest_interval
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
-from calibrant.table.bintable import BinTable
+from calibrant.table.bintable import BinTable, number_of_rows
 from calibrant.table.task import Spread
 
 #: Groups with an interval of the error: those with the most evidence, then the largest.
@@ -170,7 +170,7 @@ def _p_values_of_tables(tables: list[BinTable]) -> Floats:
 
 
 def _rows(names: list[str], parts: list[Any], p_values: Floats, still: NDArray[np.bool_] | None) -> list[GroupRow]:
-    size = np.array([_number_of_rows(part) for part in parts], dtype=np.float64)
+    size = np.array([number_of_rows(part) for part in parts], dtype=np.float64)
     tested = np.nan_to_num(p_values, nan=1.0)
     chosen = set(np.lexsort((-size, np.where(tested < ALPHA, tested, 1.0)))[:WITH_INTERVAL].tolist())
     found = []
@@ -268,10 +268,6 @@ def _estimate(estimator: Any, part: Any) -> float:
 
 def _is_spread(part: Any) -> bool:
     return isinstance(part, Forecast) or (isinstance(part, BinTable) and isinstance(part.task, Spread))
-
-
-def _number_of_rows(part: Any) -> int:
-    return part.n if isinstance(part, BinTable) else len(part)
 
 
 def _from_too_high_to_too_low(row: GroupRow) -> tuple[bool, float, str]:
