@@ -1,7 +1,8 @@
 """Reports that contradict themselves: the numbers of a page as they are printed, checked against each other.
 
 A page is read as a person reads it: its sentences and tables, from Markdown and HTML. `contradictions` lists what does
-not agree; ``python -m tests.fuzz --only pages --seed 17 --cases 1`` makes a page again.
+not agree; ``python -m tests.fuzz --only "any pages" --seed 17 --cases 1`` makes a page again. "any pages" are of every
+task and have every option; "pages" are of fewer, and those that once failed are tests.
 """
 
 from __future__ import annotations
