@@ -21,5 +21,5 @@ FUZZERS = {
     "rows of text": tabular_files.rows_of_text,
     "rows of tables": tabular_files.rows_of_tables,
     "pages": pages.pages,
-    "judged pages": pages.judged_pages,
+    "any pages": pages.any_pages,
 }

@@ -141,7 +141,9 @@ def binary(rng):
         fault, q = "drift", np.where(late, expit(logit(np.clip(q, 1e-12, 1 - 1e-12)) + 0.8), q)
     weight, group = rows_together(rng, n)
     y = drawn_together(rng, n, group) < q
-    return PageWorld(cal.Binary(y, expit(z), weight=weight, group=group), options, fault, never)
+    sums = np.ones(n) if weight is None else weight
+    truth = {"ratio": (sums @ q) / (sums @ expit(z))}
+    return PageWorld(cal.Binary(y, expit(z), weight=weight, group=group), options, fault, never, truth)
 
 
 def table(rng):
@@ -274,3 +276,85 @@ def page_world(rng):
     """Data, options and truth of one page."""
     names, odds = list(KINDS), np.array([share for _, share in KINDS.values()], dtype=float)
     return KINDS[names[rng.choice(len(names), p=odds / odds.sum())]][0](rng)
+
+
+def confidence(rng):
+    """The confidence of a model in its answers."""
+    world = binary(rng)
+    data = world.data
+    made = cal.Confidence(data.y_true, data.y_prob, weight=data.weight, group=data.group)
+    words = {"too high": ("Over-confident",), "too low": ("Under-confident",)}
+    return PageWorld(made, world.options, world.fault, words.get("".join(world.never), ()), world.details)
+
+
+def tables(rng):
+    """A table of all rows, with a table per group and per period."""
+    n, fault = rows(rng), fault_of(rng, OF_EVENTS)
+    z = scores(rng, n)
+    q, never = probabilities_after(rng, fault, z)
+    y, p = rng.random(n) < q, expit(z)
+
+    def parts(number):
+        which = rng.integers(0, number, n)
+        return [made(which == k) for k in range(number)]
+
+    def made(some):
+        return cal.BinTable.of(cal.Binary(y[some], p[some]), cal.table.Distinct())
+
+    options = {}
+    if rng.random() < 0.6:
+        options["by"] = {f"country = c{k}": one for k, one in enumerate(parts(int(rng.choice([2, 6]))))}
+    if rng.random() < 0.6:
+        options["time"] = {f"2026-{k + 1:02}": one for k, one in enumerate(parts(int(rng.choice([3, 9]))))}
+    whole = cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct())
+    return PageWorld(whole, options, fault, never, {"ratio": q.sum() / p.sum()})
+
+
+def spreads(rng):
+    """Forecasts as a table of their spreads."""
+    world = forecast(rng, "gaussian")
+    data = cal.Gaussian(world.data.y_true, world.data.mean, world.data.std)
+    fault = world.fault if world.data.group is None else "clusters"  # of which a table knows nothing
+    return PageWorld(cal.BinTable.of(data, cal.table.LogGrid()), {}, fault, world.never)
+
+
+def with_more_options(rng, world):
+    """The same rows with features, crossed or confirmed groups, dates and names; sometimes a segment is off."""
+    data, options = world.data, dict(world.options)
+    if isinstance(data, (cal.BinTable, cal.PositiveUnlabeled, cal.Judged)):
+        return world
+    n, fault = len(data), world.fault
+    if rng.random() < 0.3:
+        place = rng.choice(np.array(["a", "b", "c", None], dtype=object), n)
+        options["audit"] = {"place": place, "age": rng.integers(18, 80, n), "x": rng.normal(size=n)}
+        if fault == "none" and type(data) is cal.Binary and rng.random() < 0.5:
+            off = expit(logit(np.clip(data.y_prob, 1e-12, 1 - 1e-12)) + rng.choice([-1.0, 1.0]))
+            y = np.where(place == "a", rng.random(n) < off, data.y_true)
+            data, fault = cal.Binary(y, data.y_prob, weight=data.weight, group=data.group), "segment"
+    if rng.random() < 0.3:
+        options.pop("by", None)
+        options["by"] = {"shop": rng.choice(["x", "y", "z"], n), "amount": rng.lognormal(3, 1, n)}
+        options["quantiles"] = int(rng.choice([2, 4]))
+        options["depth"] = int(rng.choice([1, 2]))
+        options["confirm"] = bool(rng.random() < 0.4)
+    if "time" in options and rng.random() < 0.3:
+        months = np.asarray(options["time"]["month"]) - 1
+        options["time"] = {"day": np.datetime64("2026-01") + months.astype("timedelta64[M]")}
+    if rng.random() < 0.1:
+        options |= {"model": "model 7", "source": "scores.csv", "title": "A page"}
+    return PageWorld(data, options, fault, world.never, world.details if fault == world.fault else {})
+
+
+#: Every task, and every option of `calibrant.report`.
+ALL_KINDS = KINDS | {
+    "confidence": (confidence, 12),
+    "judged": (judged, 8),
+    "tables": (tables, 6),
+    "spreads": (spreads, 3),
+}
+
+
+def any_page_world(rng):
+    """Data, options and truth of one page, of any task and with any options."""
+    names, odds = list(ALL_KINDS), np.array([share for _, share in ALL_KINDS.values()], dtype=float)
+    return with_more_options(rng, ALL_KINDS[names[rng.choice(len(names), p=odds / odds.sum())]][0](rng))

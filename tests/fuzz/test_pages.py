@@ -18,3 +18,20 @@ from tests.fuzz.__main__ import run_case
 )
 def test_pages_that_contradicted_themselves_do_not_any_more(seed):
     assert run_case("pages", seed) is None
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "seed",
+    [
+        60017,  # a segment that was confirmed beside "no miscalibration was detected"
+        60045,  # groups of one calibrated forecast each, all condemned
+        60059,  # an interval printed as if it excluded the mean prediction
+        60104,  # a segment whose interval includes its prediction
+        60122,  # a horizon of a few calibrated forecasts, condemned at p = 6e-22
+        60292,  # rows above and around a threshold that are off alone
+        60396,  # an ECE inside of its interval, printed outside
+    ],
+)
+def test_pages_of_any_task_and_option_that_contradicted_themselves_do_not_any_more(seed):
+    assert run_case("any pages", seed) is None

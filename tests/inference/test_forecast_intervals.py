@@ -267,3 +267,19 @@ def test_columns_divide_the_level_and_clusters_are_tested_one_by_one():
     two = cal.by_group(cal.coverage, data, by={"a": member, "b": member % 2})
     assert two.tests["a", 3].p_value == pytest.approx(min(2 * one.tests[3].p_value, 1))
     assert two.trend is None
+
+
+def test_few_rows_look_no_more_certain_than_normal_errors_and_nothing_is_claimed_of_fewer_than_six():
+    y = np.array([1.0, -1.0, 1.1, -0.9, 1.0, -1.0, 1.05, -0.95])  # errors that happen to be alike
+
+    def given(n):
+        return cal.Gaussian(y[:n], np.zeros(n), np.ones(n))
+
+    assert LogMeanSquare.of(given(8), needed_by="this").error == pytest.approx((2 / 8) ** 0.5)
+    assert LogMeanSquare.of(given(6), needed_by="this").error == pytest.approx((2 / 6) ** 0.5)
+    for call in (
+        lambda: cal.interval(cal.scale_factor, given(5)),
+        lambda: LogMeanSquare.of(given(1), needed_by="this"),
+    ):
+        with pytest.raises(cal.InvalidPredictions, match="too few for an interval or test of the spread: give 6"):
+            call()

@@ -328,3 +328,16 @@ def test_draws_by_default(groups, columns, draws):
     """As many as have 200 million outcomes, in 256 cells a group; 199 for each column, and no more than 999."""
     index = np.arange(groups * 300, dtype=np.intp) % groups
     assert default_draws([Grouping("", range(groups), (index,))] * columns) == draws
+
+
+def test_groups_of_a_few_forecasts_are_rarely_flagged():
+    flagged = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        by = rng.integers(0, 20, 60)  # some have one row
+        std = np.exp(0.5 * rng.normal(size=60))
+        (grouping,) = groupings(by, length=60)
+        flagged += (
+            np.nanmin(adjusted_p_values(cal.Gaussian(std * rng.normal(size=60), np.zeros(60), std), grouping)) < 0.05
+        )
+    assert flagged <= 6

@@ -175,3 +175,9 @@ def test_examples_of_brief() -> None:
 
 def test_examples_of_rounded() -> None:
     assert rounded(Value(0.0031, 0.0022, 0.0039), scale=100) == Rounded("0.31", "0.22", "0.39")
+
+
+def test_an_interval_that_includes_a_number_is_seen_to_include_it():
+    assert rounded(Value(0.04, 0.0175, 0.098), scale=100, apart=0.0179).ends == "1.75 to 9.80"
+    assert rounded(Value(0.264, 0.17, 0.3734), scale=100, apart=0.373).ends == "17.0 to 37.3"
+    assert rounded(Value(0.04, 0.0175, 0.098), scale=100, apart=0.02).ends == "2 to 10"

@@ -24,7 +24,7 @@ from calibrant.estimators.regression_scores import covered
 from calibrant.estimators.regression_spread import stretch_slope
 from calibrant.inference.inversion.spread import TAILS
 from calibrant.inference.inversion.spread_fit import NO_ERRORS, SpreadCells, missing_mass, require_errors
-from calibrant.inference.sample import ForecastClusters, forecast_clusters
+from calibrant.inference.sample import FEW_EFFECTIVE, LEAST_EFFECTIVE, ForecastClusters, forecast_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
@@ -104,7 +104,8 @@ class LogMeanSquare:
 
     .. math:: L = \log \overline{z^2}, \qquad \mathrm{se}^2 = \frac{\kappa - 1}{N - 1},
 
-    with κ the kurtosis of the z-scores; over clusters where there are some. A sample without the rare large errors of
+    with κ the kurtosis of the z-scores, at least 3 below 20 rows; over clusters where there are some. Nothing is
+    claimed of fewer than 6 rows. A sample without the rare large errors of
     its population looks too small and too quiet at once: `missing` is what the largest term suggests may be absent from
     L.
     """
@@ -131,6 +132,9 @@ class LogMeanSquare:
             variance = squares * size / max(size - 1, 1.0)
         else:
             variance = max(float(cells.fourth.sum()) / mean**2 - 1, 0.0) / max(size - 1, 1.0)
+        if cells.clusters is None and size < FEW_EFFECTIVE:
+            _require_rows(size)
+            variance = max(variance, 2 / size)  # few errors that happen to be alike: no more certain than normal ones
         kurtosis = 1 + variance * size
         missing = missing_mass(kurtosis, cells.largest_share)
         tails = cells.heavy_tails(size, kurtosis)
@@ -175,6 +179,12 @@ class LogMeanSquare:
             if np.isfinite(freedom):
                 above = max(reach, float(np.log(freedom / chdtri(freedom, (1 + level) / 2))))
         return self.value - reach, self.value + above + self.missing
+
+
+def _require_rows(size: float) -> None:
+    """Refuse to claim anything about very few rows."""
+    if size < LEAST_EFFECTIVE - 1e-9:
+        fail(f"The rows count as {size:.3g}, too few for an interval or test of the spread: give {LEAST_EFFECTIVE}.")
 
 
 def _log_variance(squares: Floats, clusters: ForecastClusters) -> float:

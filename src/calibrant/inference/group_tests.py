@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecast_intervals import CoverageByGroup
-from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
+from calibrant.inference.forecast_tests import ForecastTest
+from calibrant.inference.forecasts import MeanSquaredZ
 from calibrant.inference.groupings import GroupEvidence, Grouping
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
 from calibrant.inference.multiscale import MultiScale, Places, statistics, weights, with_drawn
@@ -117,6 +117,10 @@ SIMULATED = 0.9
 #: Number of simulated samples: as many as have this number of outcomes together, but at least the second number per
 #: column of groups, and at most the third. Test: tests/inference/test_group_tests.py::test_draws_by_default.
 _OUTCOMES, _FEWEST, _MOST = 200_000_000, 199, 999
+
+#: Simulated samples behind the test of each group of forecasts on a page, whose sizes all differ.
+#: Speed: a tenth of a second for a group; beyond these the p-value is Bonferroni's, so that none is a limit.
+_FORECAST_DRAWS = 999
 
 #: Cells per group, at most. Derived: two for each of the 128 bins of `MultiScale`, as that has.
 _CELLS = 256
@@ -382,12 +386,10 @@ def _tests_of_cells(data: Quantiles | Samples, grouping: Grouping, columns: int,
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
-    Forecasts with a spread are tested for the mean and the mean square of their standardised errors, others as by
-    `by_group`.
+    As by `by_group`; the default test of predicted distributions takes fewer draws.
     """
-    if isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples):
-        return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
-    return all_tests(data, [grouping])[1][0].adjusted
+    few = isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples)
+    return all_tests(data, [grouping], ForecastTest(draws=_FORECAST_DRAWS) if few else None)[1][0].adjusted
 
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
@@ -402,14 +404,12 @@ def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
     return step_down_min(found[0], found[1:])
 
 
-def spread_p_value(data: Any) -> float:
-    """Of a forecast or a table of spreads: is the mean square of z 1 and, where there are rows, is its mean 0?"""
+def spread_p_value(table: BinTable) -> float:
+    """Of a table of spreads: is the mean square of z 1? NaN for too few rows, or none with an error."""
     try:
-        of_square = calibration_test(data, method=MeanSquaredZ()).p_value
-    except (InvalidPredictions, ValueError):  # one row, no error at all, or rows that depend on each other
+        return calibration_test(table, method=MeanSquaredZ()).p_value
+    except (InvalidPredictions, ValueError):
         return float("nan")
-    shift = mean_standardised_error(data)
-    return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
 
 
 #: Shifts of the log-odds, and their prior weights: a bin is calibrated with probability 0.4. Any prior gives a valid

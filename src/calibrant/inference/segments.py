@@ -367,6 +367,8 @@ def _confirmed(rows: CodedRows, candidates: list[_Candidate], part: slice, alpha
     found = []
     for one, p in kept:
         low, high = _wilson(one.observed, one.effective_n, level)
+        if low <= one.predicted <= high:
+            continue  # the test and the interval must agree
         interval = Interval(low, high, level, "Wilson's, on rows that did not choose the segment")
         conditions = tuple(Condition(rows.features[j], low, high) for j, low, high in one.candidate.ranges)
         whole = one.candidate.rows(rows.codes)

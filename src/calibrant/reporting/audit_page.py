@@ -41,6 +41,8 @@ def audit_page(found: Audit, *, source: str = "", call: str = "", note: str = ""
 def _answer(found: Audit) -> Markup:
     wrong = found.test.p_value <= found.alpha
     severity, state = ("problem", "Miscalibrated for some rows") if wrong else ("note", "Nothing found")
+    if found.segments and not wrong:
+        severity, state = "caution", "Nothing found over all features, but segments that are off"
     three = [tag("div", tag("h3", name), tag("p", text)) for name, text in _three(found, wrong=wrong)]
     return tag(
         "div",
@@ -54,12 +56,16 @@ def _answer(found: Audit) -> Markup:
 
 def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:
     gain = found.error.log_loss.features
+    share = f"{100 * found.alpha:g} %"
     helps = found.error.log_loss.total.interval is not None and found.error.log_loss.total.interval.low > 0
     sure = f"One test of the score, single features, pairs and fitted corrections: {p_words(found.test.p_value)}."
     if not wrong:
         means = "The audit may have missed small errors, and errors that no pair of features shows."
+        if found.segments:
+            own = f"Segments have an error rate of their own: the probability that any is false is at most {share}."
+            return [("How sure", sure), ("What it means", own), ("What to do", "Look at them again on new rows.")]
         return [("How sure", sure), ("What it means", means), ("What to do", "Nothing, by these features.")]
-    sure += f" The probability that any segment below is false is at most {100 * found.alpha:g} %."
+    sure += f" The probability that any segment below is false is at most {share}."
     only = gain.interval is not None and gain.interval.low > 0
     means = (
         "Recalibrating the score alone does not remove the error: it depends on features."

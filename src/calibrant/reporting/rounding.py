@@ -39,7 +39,10 @@ class Rounded:
 
 
 def decimals(low: float, high: float, *, least: int = 0, apart: float | None = None) -> int:
-    """The fewest decimals with which an interval is 5 units wide, and shows whether it includes `apart`."""
+    """The fewest decimals with which an interval is 5 units wide, and shows whether it includes `apart`.
+
+    What it excludes must differ from both ends when rounded alike; what it includes must lie between the rounded ends.
+    """
     width = high - low
     if not math.isfinite(width):
         return least
@@ -47,7 +50,11 @@ def decimals(low: float, high: float, *, least: int = 0, apart: float | None = N
     found = max(found, least)
     if apart is None:
         return found
-    while found < _MOST and not low <= apart <= high and round(low, found) <= round(apart, found) <= round(high, found):
+    inside = low <= apart <= high
+    while found < _MOST:
+        own = apart if inside else round(apart, found)
+        if (round(low, found) <= own <= round(high, found)) == inside:
+            break
         found += 1
     return found
 

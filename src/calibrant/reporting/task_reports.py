@@ -195,23 +195,23 @@ def built(task: TaskReport[Any]) -> Report:
         wanted = task.measures()
     made = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
     measures = tuple(Measure(estimate, headline) for estimate, headline in made if estimate is not None)
-    known = replace(known, numbers=task.numbers(known))
+    known = replace(known, numbers=task.numbers(known), audited=task.audited())
     found = task.table.verdict(known)
     contents = Contents(
         kind=task.kind,
         facts=_facts(known, task.options, **task.facts(known)),
         verdict=found,
         numbers=known.numbers,
-        sections=tuple(with_note(section, found) for section in in_reading_order(known, task.audited())),
+        sections=tuple(with_note(section, found) for section in in_reading_order(known)),
         omitted=tuple(task.made.omitted),
         notes=method_notes(known, task.note(known)),
     )
     return Report(task.options.title, contents, measures, task.tests(known), type(task).findings(known, found))
 
 
-def in_reading_order(known: Shared, audited: Audited | None = None) -> tuple[Section, ...]:
+def in_reading_order(known: Shared) -> tuple[Section, ...]:
     """All sections, ordered for reading."""
-    made = (*known.figures, *known.groups, known.over_time, known.recalibration, audited)
+    made = (*known.figures, *known.groups, known.over_time, known.recalibration, known.audited)
     some = (section for section in made if section is not None)
     return tuple(sorted(some, key=lambda section: READING_ORDER.index(type(section))))
 

@@ -42,6 +42,7 @@ from calibrant.reporting.rounding import (
     ratio,
     rounded,
     score,
+    significant,
     value_column,
 )
 from calibrant.results.estimate import Estimate, Value, printable
@@ -399,6 +400,7 @@ def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
         nominal = estimate.details.get("null", {}).get("mean", 0.0) if target == "coverage" else 0.0
         form = rates if target in _IN_PERCENT else points
         alone = held.low is not None and (bool(_kind_of_range(estimate)) or (target == "true error" and not own))
+        alone = alone and not _seems_outside(held)
         text = form(replace(held, value=held.low or 0.0) if alone else held, nominal)
         text = replace(text, value=form(Value(held.value)).value) if alone else text
         ends = at_level(f"{text.ends}{' %' if unit == '%' else ''}", level)
@@ -406,6 +408,12 @@ def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
     ideal = _IDEALS.get(estimate.name)
     text = rounded(held, least=2, apart=ideal) if ideal is not None and held.low is not None else loss(held)
     return text.value, at_level(f"{text.ends}{_kind_of_range(estimate)}" if text.ends else "", level)
+
+
+def _seems_outside(held: Value) -> bool:
+    """Whether a value inside of its interval would be printed outside of it, with the digits of one without."""
+    low, high, value = (100 * (end or 0.0) for end in (held.low, held.high, held.value))
+    return low <= value <= high and not low <= round(value, significant(value)) <= high
 
 
 #: What calibrated predictions show, by the name of an estimate: an interval that excludes it must be seen to do so.

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.inference import feature_audit
+from calibrant.reporting.audit_page import audit_page
 from calibrant.reporting.contents import Audited
 from calibrant.reporting.sections.audit import audited, sentence
+from calibrant.results.estimate import Significance
 from tests.reporting.audits import found
 
 
@@ -13,10 +16,10 @@ def test_the_sentence_names_the_least_error_and_where_it_is():
     audit = found()
     low = audit.error.l1.interval.low
     assert sentence(audit).startswith(
-        f"Given the features, predictions are off by at least {100 * low:.1f} points on average; most of all where "
+        f"Given the features, predictions are off by at least {100 * low:.1f} points on average, most of all where "
     )
     assert f"observed {100 * audit.segments[0].observed:.1f} %." in sentence(audit)
-    assert sentence(found(0.0)) == "No miscalibration with respect to these features was detected."
+    assert sentence(found(0.0)) == "No miscalibration was detected, given these features."
 
 
 def test_the_section_has_the_numbers_of_the_audit():
@@ -52,3 +55,26 @@ def test_a_report_has_the_section_or_says_why_not():
     table = cal.BinTable.of(data, cal.table.Distinct())
     left = cal.report(table, audit={"place": place}).contents.omitted
     assert any(one.section == "Where, for whom" and "no rows to audit" in one.reason for one in left)
+
+
+@pytest.mark.parametrize("significant", [True, False])
+def test_the_verdict_tells_what_the_audit_found(significant, monkeypatch):
+    rng = np.random.default_rng(3)
+    p, place = rng.uniform(0.2, 0.8, 4000), rng.choice(["a", "b"], 4000)
+    y = rng.random(4000) < p + 0.15 * np.where(place == "a", 1, -1)  # errors that cancel
+    before = cal.report(cal.Binary(y, p)).verdict
+    assert before.state == "not significant"
+    if not significant:  # a confirmed segment beside a test that does not reject
+        monkeypatch.setattr(feature_audit.Audit, "test", Significance(0.0, 0.2, method="three looks", n=4000))
+    found = cal.report(cal.Binary(y, p), audit={"place": place})
+    (section,) = (one for one in found.contents.sections if isinstance(one, Audited))
+    assert section.significant is significant
+    assert section.segments
+    assert section.sentence in found.verdict.second
+    assert ("by itself" in section.sentence or "by themselves" in section.sentence) is not significant
+    assert found.verdict.severity == "caution"
+    assert ("audit(...).repair()" in found.verdict.what_to_do) is significant
+    assert "Nothing needs to be done" not in found.verdict.what_to_do
+    page = audit_page(cal.audit(cal.Binary(y, p), {"place": place}))
+    assert ("Nothing found over all features, but segments that are off" in page) is not significant
+    assert ("Look at them again on new rows" in page) is not significant

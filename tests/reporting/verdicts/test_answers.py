@@ -223,3 +223,15 @@ def test_groups_in_opposite_directions_need_their_own_map():
     assert text.endswith("One map cannot repair Brazil: fit a map for it separately, or give the model the group.")
     same = groups(group(after=True), group("Peru", after=False))
     assert "One map" not in advised(replace(PLAIN, groups=(same,), recalibration=maps()), "not calibrated")
+
+
+def test_rows_that_are_off_by_themselves_say_so_where_nothing_is_significant():
+    off, told = Bin(0.4, 0.9, 1000, 316, 0.55, Value(0.316, 0.288, 0.356)), "This gap would be significant alone"
+    quiet = replace(PLAIN, test=ACCEPTS)
+    for top, expected in ((off, True), (replace(off, predicted=0.3), False)):
+        assert (told in what_it_means(replace(quiet, top=top))) is expected
+        for around in (None, off, replace(off, predicted=0.3)):
+            given = replace(quiet, threshold=Threshold(0.4, around, top))
+            assert (told in what_it_means(given)) is (expected or around is off)
+    assert told not in what_it_means(replace(PLAIN, top=off))
+    assert told not in what_it_means(replace(quiet, top=off, groups=(groups(group()),)))

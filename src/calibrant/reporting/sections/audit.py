@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.inference.feature_audit import Audit, FeatureLoss, audit
 from calibrant.reporting.contents import Audited, CannotBuild, Options, SegmentRow
-from calibrant.reporting.rounding import fixed
+from calibrant.reporting.rounding import fixed, p_words
 from calibrant.results.estimate import Value, printable
 from calibrant.table.bintable import BinTable
 
@@ -45,16 +45,25 @@ def audited(found: Audit) -> Audited:
 def sentence(found: Audit) -> str:
     """The answer in one sentence."""
     if found.test.p_value > found.alpha:
-        return "No miscalibration was detected, given these features."
+        if not found.segments:
+            return "No miscalibration was detected, given these features."
+        alone = "one segment is off by itself" if len(found.segments) == 1 else "segments are off by themselves"
+        start = f"The test of all features detects no miscalibration ({p_words(found.test.p_value)})"
+        return f"{start}, but {alone}, where {_worst(found)}."
     low = 0.0 if found.error.l1.interval is None else found.error.l1.interval.low
     least = f"by at least {fixed(100 * low, 1)} points on average" if low >= 0.0005 else "by an unknown amount"
     text = f"Given the features, predictions are off {least}"
     if not found.segments:
         return f"{text}; no single segment explains it."
+    return f"{text}, most of all where {_worst(found)}."
+
+
+def _worst(found: Audit) -> str:
+    """The segment with the largest part of the error."""
     worst = max(found.segments, key=lambda one: one.share * abs(one.gap))
     where = f"{worst.outcome}, {worst.text}" if worst.outcome else worst.text
     said, seen = (fixed(100 * one, 1) for one in (worst.predicted, worst.observed))
-    return f"{text}, most of all where {where}: predicted {said} %, observed {seen} %."
+    return f"{where}: predicted {said} %, observed {seen} %"
 
 
 def _ranked(found: Audit) -> list[FeatureLoss]:

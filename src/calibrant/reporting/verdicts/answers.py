@@ -12,7 +12,7 @@ from calibrant.reporting.contents import Bin, GroupRow, MapRow, Recalibration
 from calibrant.reporting.names import had_the_event, listed, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import MINUS, approximate, bound, count, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
-from calibrant.reporting.verdicts.severity import changed, flagged_groups, limit, small
+from calibrant.reporting.verdicts.severity import changed, flagged_groups, limit, significant, small
 from calibrant.reporting.verdicts.truth_table import NAMED, Row, ends, opposed_directions
 from calibrant.results.estimate import Value, printable
 
@@ -173,14 +173,14 @@ def what_it_means(evidence: Probabilities) -> str:
         said = f"Of the {_rows(above, evidence)} above your threshold of {at}, {_observed(above, evidence)}."
         around = evidence.threshold.around
         if around is None:
-            return said
+            return said + _by_itself(evidence, above)
         if around.observed.excludes(around.predicted):
             found = rates(around.observed, around.predicted)
             return (
                 f"{said} Around the threshold itself, {found.value} % had it ({found.ends} %), where "
-                f"{score(around.predicted)} were predicted."
+                f"{score(around.predicted)} were predicted.{_by_itself(evidence, around)}"
             )
-        return f"{said} At the threshold itself, the gap could be chance."
+        return f"{said} At the threshold itself, the gap could be chance.{_by_itself(evidence, above)}"
     top = evidence.top
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
@@ -188,13 +188,20 @@ def what_it_means(evidence: Probabilities) -> str:
     which = f"highest scores (above {score(top.low)})" if several else f"highest score, {score(top.low)}"
     wrong = _wrong_range(evidence, top)
     if wrong is None or top.observed.excludes(top.predicted):
-        return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
+        return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}.{_by_itself(evidence, top)}"
     below = f"scores up to {score(wrong.high)}" if wrong.low == 0 else None
     between = below or f"scores from {score(wrong.low)} to {score(wrong.high)}"
     return (
         f"Of the {_rows(wrong, evidence)} with {between}, {_observed(wrong, evidence)}. "
         f"For those with the {which}{'' if several else ','} the gap could be chance."
     )
+
+
+def _by_itself(evidence: Probabilities, some: Bin) -> str:
+    """A word on rows that are off where nothing is significant."""
+    if significant(evidence) or not some.observed.excludes(some.predicted):
+        return ""
+    return " This gap would be significant alone, but the test allows for all scores."
 
 
 def _wrong_range(evidence: Probabilities, top: Bin) -> Bin | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from calibrant.reporting.contents import (
+    Audited,
     Bin,
     BinCounts,
     Classes,
@@ -92,7 +93,7 @@ class Shared:
     `untested` is a clause that says why there is no `test`; `cells` is the number of cells of a table, None for rows;
     `effective_n` is the effective sample size (Kish) of weighted rows; `figures` are the sections beside groups, time
     and recalibration; `adjusted` are the p-values of all tests of the report (see `severity.judged_together`);
-    `numbers` are the large numbers of the page.
+    `numbers` are the large numbers of the page, and `audited` is the audit by features, whose error rate is separate.
     """
 
     n: int
@@ -109,6 +110,7 @@ class Shared:
     clusters: int | None = None
     adjusted: Mapping[str, float] = field(default_factory=dict)
     numbers: tuple[Number, ...] = ()
+    audited: Audited | None = None
 
     @property
     def empty(self) -> bool:

@@ -15,7 +15,7 @@ from calibrant.data.groups import are_numbers
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
 from calibrant.reporting.names import listed, plural
 from calibrant.reporting.rounding import Rounded, bound, count, points, rates, ratio
-from calibrant.reporting.verdicts.evidence import Forecasts, Shared, Words
+from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import Evidence, changed, flagged_groups
 from calibrant.results.estimate import Value, printable
 
@@ -61,17 +61,19 @@ class TruthTable(Generic[Evidence]):
 
     def verdict(self, e: Evidence) -> Verdict:
         """The row that fits, in words."""
-        row = self.row(e)
+        row, features = self.row(e), features_in_words(e)
+        severity = row.severity or self.severity(e)
+        advice = self.what_to_do(e, row)
         return Verdict(
             rule=row.rule,
             state=row.state,
-            severity=row.severity or self.severity(e),
+            severity="caution" if features and severity == "note" else severity,
             direction=row.direction,
             sentence=row.sentence,
-            second=self.second(e, row),
+            second=f"{self.second(e, row)} {features}".strip(),
             how_sure=self.how_sure(e),
             what_it_means=self.what_it_means(e, row),
-            what_to_do=self.what_to_do(e, row),
+            what_to_do=with_features(e) if features and row.state == "not significant" else advice,
         )
 
     def _without_test(self, e: Evidence) -> Row | None:
@@ -199,6 +201,19 @@ def _totals_in_words(some: tuple[Period, ...], value: Value, words: Words) -> st
         return f"totals agree {size}"
     observed, expected = (count(sum(getattr(one, name) for one in some)) for name in ("observed", "expected"))
     return f"{observed} {plural(words.event, kind='event')} occurred where {expected} were predicted {size}"
+
+
+def features_in_words(e: Shared) -> str:
+    """What an audit by features found; "" where it found nothing, or none was asked for."""
+    return e.audited.sentence if e.audited is not None and (e.audited.significant or e.audited.segments) else ""
+
+
+def with_features(e: Shared) -> str:
+    """What to do where predictions are off given the features, and nothing else is significant."""
+    if e.audited is not None and not e.audited.significant:
+        return f'Look at the segments under "Where, for whom" again on new {plural(e.words.row)}.'
+    own = ", or fit a map with them: audit(...).repair()" if isinstance(e, Probabilities) else ""
+    return f'"Where, for whom" shows what all {plural(e.words.row)} together hide. Give the model these features{own}.'
 
 
 def period_range(periods: tuple[Period, ...]) -> str:
