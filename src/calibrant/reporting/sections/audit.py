@@ -47,7 +47,7 @@ def sentence(found: Audit) -> str:
     if found.test.p_value > found.alpha:
         if not found.segments:
             return "No miscalibration was detected, given these features."
-        alone = "one segment is off by itself" if len(found.segments) == 1 else "segments are off by themselves"
+        alone = "one segment is shown to be off" if len(found.segments) == 1 else "segments are shown to be off"
         start = f"The test of all features detects no miscalibration ({p_words(found.test.p_value)})"
         return f"{start}, but {alone}, where {_worst(found)}."
     low = 0.0 if found.error.l1.interval is None else found.error.l1.interval.low
