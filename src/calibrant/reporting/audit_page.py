@@ -33,7 +33,7 @@ def audit_page(found: Audit, *, source: str = "", call: str = "", note: str = ""
     facts = [("Rows", count(found.n)), ("Features", count(len(found.rows.features) - 1))]
     facts += [("Data", source)] if source else []
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts]
-    sections = [*audit_block(audited(found)), _next(call, note)]
+    sections = [*audit_block(audited(found)), _next(found, call, note)]
     main = tag("main", _answer(found), numbers_block(_numbers(found)), *(block.html() for block in sections), id="main")
     return sheet(f"{title} Calibration audit", tag("header", top, tag("dl", *pairs, class_="facts")), main, footer())
 
@@ -64,13 +64,15 @@ def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:
     sure += f" Any segment below is false with a probability of at most {100 * found.alpha:g} %."
     only = gain.interval is not None and gain.interval.low > 0
     means = (
-        "Recalibrating the score alone does not remove the error: it depends on features."
+        f"{'One factor of all widths' if found.outcome == 'coverage' else 'Recalibrating the score alone'} does not "
+        "remove the error: it depends on features."
         if only
         else "Most of what can be removed, recalibrating the score removes; features add nothing that is certain."
     )
-    do = (
-        "Use the repair below, or train the model on these features." if helps else "Collect more rows of the segments."
-    )
+    train = "train the model on these features"
+    do = f"Use the repair below, or {train}." if found.outcome != "coverage" else f"{train.capitalize()}."
+    if not helps:
+        do = "Collect more rows of the segments."
     return [("How sure", sure), ("What it means", means), ("What to do", do)]
 
 
@@ -92,10 +94,11 @@ def _numbers(found: Audit) -> list[Number]:
     return numbers
 
 
-def _next(call: str, note: str) -> Block:
+def _next(found: Audit, call: str, note: str) -> Block:
     """How to repair, and what an audit cannot say."""
+    data = 'data.one_vs_rest()["a class"]' if found.parts else "data"
     code = (
-        "import calibrant as cal\n\naudit = cal.audit(data, X)\n"
+        f"import calibrant as cal\n\naudit = cal.audit({data}, X)\n"
         'audit.repair().save("map.json")  # predict_proba(p, X), to_sql, to_onnx'
     )
     limits = (
@@ -107,16 +110,14 @@ def _next(call: str, note: str) -> Block:
     parts: list[Child] = [tag("p", rich(text)) for text in limits]
     if note:
         parts.insert(0, tag("p", note))
-    boxes: list[Child] = [code_box("Repair in Python", code)]
+    boxes: list[Child] = []
+    repairable = found.outcome != "coverage"
     if call:
-        boxes.insert(0, code_box("The same again, with the repair", call))
-    return Block(
-        "next",
-        "What to do",
-        "Repair, and the limits of this",
-        "",
-        joined([*boxes, fold("What an audit cannot say", *parts)]),
-    )
+        boxes.append(code_box("The same again, with the repair" if not found.outcome else "The same again", call))
+    if repairable:
+        boxes.append(code_box("Repair in Python", code))
+    title = "Repair, and the limits of this" if repairable else "The limits of this"
+    return Block("next", "What to do", title, "", joined([*boxes, fold("What an audit cannot say", *parts)]))
 
 
 def to_json(found: Audit) -> str:
