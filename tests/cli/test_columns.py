@@ -41,6 +41,14 @@ def test_options_that_do_not_go_together_are_refused(columns, message):
         columns.require_consistent() or columns.levels
 
 
+def test_a_column_that_an_option_names_is_not_taken_for_another():
+    header = ["human", "score", "confidence", "w", "p"]
+    found = Columns(truth="human", judge=("score",), label_weight="w", cluster="p").guessed(header, [])
+    assert found.prob == ("confidence",)
+    with pytest.raises(UsageError, match="Which column is --prob"):
+        Columns(truth="human", judge=("score",)).guessed(["human", "score"], [])
+
+
 def test_guesses_are_noted_and_never_forced():
     notes = []
     found = Columns().guessed(["ID", "Label", "score"], notes)

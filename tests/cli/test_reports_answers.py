@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.scale.test_evaluation_logs import harness, lines, request, sample
+from tests.scale.test_evaluation_logs import harness, helm, lines, request, sample, stat
 
 ANSWERS = "--correct right --confidence sure"
 
@@ -67,6 +67,8 @@ def test_what_a_comparison_of_answers_needs(run, tmp_path, answers):
     code, _, err = run(f"compare answers.csv {ANSWERS} --cluster question --model who")
     assert code == 2
     assert "1 of 150 do not have the same number of answers" in " ".join(err.split())
+    code, out, err = run(f"compare answers.csv {ANSWERS} --cluster question --model who --drop-missing")
+    assert (code, "Left out 1 answers to questions" in err, "c minus a/b" in out) == (0, True, True)
     code, _, err = run(f"report answers.csv {ANSWERS} --cluster question --model who")
     assert code == 0
     assert "No comparison." in err
@@ -93,6 +95,31 @@ def test_logs_need_no_options_and_say_what_was_found(invoke_in, tmp_path, answer
     raw = "CASE WHEN doc_id >= 0 THEN 0.4 END"  # columns of the file itself can still be named
     code, out, err = invoke_in(tmp_path, "measure", path, "--truth", "acc", "--prob", raw)
     assert code == 0, err
+
+
+def test_answers_without_outcome_or_confidence_are_left_out_if_asked(invoke_in, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    right = (rng.random(60) < p).astype(float)
+    right[7] = 0.5  # partly right
+
+    def records(name):
+        return [
+            {"instance_id": f"id{k}", "stats": [stat("exact_match", y), stat(name, q)]}
+            for k, (q, y) in enumerate(zip(p, right, strict=True))
+        ]
+
+    helm(tmp_path / "run", *records("max_prob"))
+    helm(tmp_path / "none", *records("other"))
+    code, _, err = invoke_in(tmp_path, "report", "run")
+    assert code == 2
+    assert "1 of 60 answers have no outcome or no confidence; leave them out: --drop-missing." in " ".join(err.split())
+    code, out, err = invoke_in(tmp_path, "report", "run", "--drop-missing")
+    assert code == 0, err
+    assert "59 answers" in out
+    code, _, err = invoke_in(tmp_path, "report", "none", "--drop-missing")
+    assert code == 2
+    assert "No answer has the statistic 'max_prob': no confidence." in " ".join(err.split())
 
 
 def test_a_batch_is_read_with_a_file_of_right_answers(invoke_in, tmp_path):

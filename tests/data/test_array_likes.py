@@ -154,6 +154,7 @@ def test_names_of_columns_and_rows():
     assert column_names(pd.DataFrame(np.zeros((2, 2)))) is column_names(np.zeros((2, 2))) is None
     assert row_index(frame) is frame.index
     assert row_index(frame.index) is frame.index
+    assert row_index(pd.array([1, None], dtype="Int64")) is None
     assert row_index(np.zeros(2)) is row_index(pl.Series(Y)) is None
 
 

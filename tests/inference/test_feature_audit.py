@@ -54,6 +54,7 @@ def test_it_prints_and_has_plain_types(found):
     assert "Features: " in text
     assert repr(found).startswith("<Audit of 3 features, n=6_000, p = ")
     assert "place = SE" in found._repr_html_()
+    assert repr(found.segments[0]).startswith("<Segment place = SE and age")
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["segments"][0]["direction"] == "too low"
     assert plain["error"]["log_loss"]["before"]["value"] > 0
@@ -64,6 +65,7 @@ def test_a_calibrated_model_prints_so():
     X, p, y, _ = world(500)
     audit = cal.audit(y, p, X)
     assert "Not detected" in str(audit)
+    assert ("did not fall" in str(audit)) == (audit.error.log_loss.total <= 0)
     assert audit.error.l1.interval.low == 0
     assert "No segment was confirmed" in audit._repr_html_()
 
@@ -223,6 +225,8 @@ def test_multiclass_audits_share_the_error_rates():
     assert all(one.adjusted <= 0.05 for one in audit.segments)
     assert {one.outcome for one in audit.segments} >= {"class a", "class b"}
     assert "class a" in str(audit) or "class b" in str(audit)
+    assert "| of the top label: at least " in str(audit)
+    assert "(98.75 % confidence)" in str(audit)  # of the error of the top label
     with pytest.raises(TypeError, match="one_vs_rest"):
         audit.repair()
 
@@ -238,13 +242,15 @@ def test_forecasts_are_audited_by_their_coverage():
     right = cal.audit(cal.Gaussian(y, mean, spread), X)
     assert wrong.test.p_value < 1e-9
     assert wrong.segments[0].text == "kind = a"
+    assert wrong.outcome == wrong.segments[0].outcome == "coverage"
+    assert "of the coverage: at least" in str(wrong)
     assert wrong.segments[0].predicted == pytest.approx(0.9)
     assert right.test.p_value > 0.001
     levels = [0.1, 0.5, 0.9]
     quantiles = mean[:, None] + np.array([-1.2816, 0.0, 1.2816])
     inner = cal.audit(cal.Quantiles(y, levels, quantiles), X)
     assert inner.segments[0].predicted == pytest.approx(0.8)
-    with pytest.raises(TypeError, match="binary predictions"):
+    with pytest.raises(TypeError, match="no map repairs forecasts"):
         wrong.repair()
     with pytest.raises(UnsupportedPredictions, match="audit takes"):
         cal.audit(cal.Samples(y, np.zeros((n, 5))), X)

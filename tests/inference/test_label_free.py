@@ -1,5 +1,7 @@
 """Performance without labels: formulas, coverage where the assumption holds, failure where it does not."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -116,8 +118,23 @@ def test_columns_that_moved_are_allowed_for_by_weights():
 def test_weights_of_the_reference_are_cut():
     rng = np.random.default_rng(4)
     p = np.full(3000, 0.5)
-    ratio = module._density_ratio(p, p, (rng.normal(0, 1, 3000), rng.normal(4, 0.5, 3000)))
+    ratio, _ = module._density_ratio(p, p, (rng.normal(0, 1, 3000), rng.normal(4, 0.5, 3000)))
     assert ratio.max() == 20.0
+
+
+def test_new_rows_beyond_the_reference_are_counted():
+    reference, p, _ = world(0)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=len(reference))
+    apart = cal.without_labels(reference, p, x=(x, rng.normal(20, 1, len(p))))
+    assert "(100 % of the new rows lie beyond all of the reference)" in apart.assumption
+    assert module._density_ratio(p, p, (p, p))[1] == 0
+
+
+def test_a_single_row_has_no_auc():
+    found = cal.without_labels(world(0)[0], [0.3])
+    assert math.isnan(found["auc"].interval.low)
+    assert str(found).startswith("1 row without labels")
 
 
 def test_periods_that_differ_widen_intervals():
@@ -149,6 +166,7 @@ def test_each_result_says_how_far_it_moves_and_prints():
     text = str(found)
     assert "800 rows without labels, if P(Y | score) is that of the reference." in text
     assert "per 0.1 log odds" in text
+    assert f"The reference counts as {len(reference):,} rows." in text
     assert found.to_dict()["estimates"]["auc"]["interval"]["level"] == 0.95
     again = cal.without_labels(reference, p)
     assert tuple(again["auc"].interval) == tuple(found["auc"].interval)

@@ -5,6 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.features import Feature, coded
+from calibrant.data.validation import InvalidPredictions
 from calibrant.inference import segments as module
 from calibrant.inference.segments import Condition, _Atoms, _Search, _tested, segments
 from calibrant.recalibrate.feature_map import CodedRows
@@ -148,6 +149,9 @@ def test_a_condition_on_the_prediction_needs_it():
     with pytest.raises(TypeError, match="pass y_prob"):
         one.mask({"noise": [1.0]})
     assert one.mask({"noise": [1.0, 1.0]}, [0.8, 0.2]).tolist() == [True, False]
+    planted = cal.audit(y, p, {"high": p > 0.7}).segments[0]
+    with pytest.raises(InvalidPredictions, match="X lacks the column 'high', which is needed"):
+        planted.mask({"noise": [1.0]}, [0.8])
 
 
 def test_names_are_printable():

@@ -15,3 +15,21 @@ def found(shift=0.3, rows=3000):
     device = rng.choice(["<b>app</b>", "web"], rows)
     y = rng.random(rows) < p + shift * ((device == "<b>app</b>") & (age < 40))
     return cal.audit(cal.Binary(y, p), {"age": age, "device": device})
+
+
+@cache
+def coverage(rows=3000):
+    """Forecasts whose spread is too small for one kind of rows."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b"], rows)
+    y = np.where(kind == "a", 2.0, 1.0) * rng.normal(size=rows)
+    return cal.audit(cal.Gaussian(y, np.zeros(rows), np.ones(rows)), {"kind": kind})
+
+
+@cache
+def classes(rows=3000):
+    """Probabilities of three classes that are wrong for one kind of rows."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b"], rows)
+    y = np.where((kind == "a") & (rng.random(rows) < 0.3), 2, rng.integers(0, 3, rows))
+    return cal.audit(cal.Multiclass(y, np.tile([0.34, 0.33, 0.33], (rows, 1))), {"kind": kind})

@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.audit_page import audit_page, save_page, to_json
 from calibrant.reporting.sections.audit import sentence
-from tests.reporting.audits import found
+from tests.reporting.audits import classes, coverage, found
 from tests.reporting.layout.test_page import CHROMIUM, browser  # noqa: F401
 
 
@@ -31,6 +31,23 @@ def test_nothing_found_claims_nothing():
     assert "Nothing found" in html
     assert "No segment is confirmed to be off" in html
     assert "may have missed small errors" in html
+
+
+def test_no_repair_is_offered_where_there_is_none():
+    said = sentence(coverage())
+    assert said.startswith("Given the features, the coverage of intervals is off by at least ")
+    assert "where kind = a: " in said
+    assert said.endswith("% of outcomes lie in intervals that should hold 90.0 %.")
+    html = audit_page(coverage(), call="calibrant audit forecasts.csv")
+    assert "repair" not in html.lower()
+    assert "Train the model on these features." in html
+    html = audit_page(classes(), call="calibrant audit classes.csv")
+    assert "one_vs_rest" in html
+    assert "for the class 2 where kind = a: predicted 33.0 %" in sentence(classes())
+
+
+def test_a_gain_of_nothing_is_zero():
+    assert "0.000" not in audit_page(found(0.0))
 
 
 def test_json_has_the_sentence_and_only_plain_numbers():

@@ -143,7 +143,7 @@ def test_inspect_grades_errors_and_withdrawn_samples(tmp_path):
     notes = " ".join(log.notes)
     assert "Left out 2 samples with an error" in notes
     assert "2 answers are partly right" in notes
-    with pytest.raises(cal.InvalidPredictions, match=r"does not hold correct of 2 .* of 4 answers; data\(drop_missing"):
+    with pytest.raises(cal.InvalidPredictions, match=r"2 of 4 answers have no outcome.*: data\(drop_missing=True\)"):
         log.data()
     assert len(log.data(drop_missing=True)) == 2
 
@@ -230,6 +230,9 @@ def test_helm_copies_models_without_log_probabilities_and_fractions(tmp_path):
     assert len(np.unique(log.data(drop_missing=True).group)) == 1
     with pytest.raises(cal.InvalidPredictions, match=r"no statistic 'f1'.*exact_match"):
         read_eval(folder, correct="f1")
+    alone = read_eval(helm(tmp_path / "alone", record("id1", exact_match=1.0)))
+    with pytest.raises(cal.InvalidPredictions, match=r"No answer .*No answer has the statistic 'max_prob'"):
+        alone.data(drop_missing=True)
 
 
 def request(name, *tokens, status=200, error=None, model="m"):
@@ -271,6 +274,8 @@ def test_models_are_paired_by_question(tmp_path):
     lines(harness(tmp_path, model="b"), sample(3, [-1.0, -2.0], acc=1.0))
     with pytest.raises(cal.InvalidPredictions, match=r"but 2 of 3 do not .*first: 'arc_easy/1', a: 1, b: 0"):
         read_eval(tmp_path).models()
+    models = read_eval(tmp_path).models(drop_missing=True)
+    assert [len(one) for one in models.values()] == [1, 1]
 
 
 def test_answers_of_one_question_are_one_cluster():

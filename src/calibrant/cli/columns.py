@@ -196,12 +196,14 @@ class Columns:
     def guessed(self, header: Collection[str], notes: list[str]) -> Columns:
         """The same with the columns of patterns, and with those that no option names; every guess is noted."""
         columns = self if self.model in header else replace(self, model=None)  # a name to be shown
+        taken = {*columns.judge, columns.label_weight, columns.weight, columns.truth, *columns.prob, *columns.groupings}
+        free = [name for name in header if name not in taken]
         if columns.answers:
-            columns = columns._of_answers(header, notes)
+            columns = columns._of_answers(free, notes)
         if columns.truth is None:
-            columns = replace(columns, truth=guessed_column("truth", header, notes, gate=self.gate))
+            columns = replace(columns, truth=guessed_column("truth", free, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
-            columns = replace(columns, prob=(guessed_column("prob", header, notes, gate=self.gate),))
+            columns = replace(columns, prob=(guessed_column("prob", free, notes, gate=self.gate),))
         columns = columns.expanded(header)
         others = tuple(replace(other, truth=columns.truth).guessed(header, notes) for other in columns.others)
         columns = replace(columns, others=others)

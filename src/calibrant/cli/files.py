@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import Columns, labels_of, require_columns
+from calibrant.cli.columns import Columns, labels_of, require_columns, separated
 from calibrant.cli.console import named, refuse, temporary_folder
 from calibrant.cli.selection import (
     LABEL,
@@ -154,8 +154,9 @@ def of_logs(names: list[str], columns: Columns, folder: Path) -> tuple[list[str]
     keys = [name for name in names if name not in logs]
     right = read(files(keys, columns.reading), _right_answers) if keys else None
     log = read_eval(logs, correct=columns.correct, confidence=columns.confidence, answers=right)
+    log.require_known(drop_missing=columns.drop_missing, remedy="--drop-missing")
     place = folder / f"{Path(logs[0]).name}.parquet"
-    parquet.write_table(pa.table({name: pa.array(values) for name, values in log.columns.items()}), place)
+    parquet.write_table(pa.table({k: pa.array(values, from_pandas=True) for k, values in log.columns.items()}), place)
     questions, models = (set(log.columns[name].tolist()) for name in ("question", "model"))
     found = replace(
         columns,
@@ -304,6 +305,7 @@ def _sampled(selection: Selection, rows: int, seed: int, notes: list[str]) -> Se
 def _feature_names(table: FileTable, columns: Columns, wanted: Sequence[str], notes: list[str]) -> list[str]:
     """The columns that names and patterns name; patterns leave out columns of the task, and dates, which is noted."""
     kinds = dict(zip(table.relation.columns, map(str, table.relation.types), strict=True))
+    wanted = [name for text in wanted for name in separated(text, kinds, "--features")]
     taken = {*columns.roles, *columns.groupings}
     names = [name for name in labels_of(wanted, list(kinds), "--features") if name in wanted or name not in taken]
     require_columns(names, list(kinds))

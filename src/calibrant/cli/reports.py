@@ -156,8 +156,8 @@ def of_model(columns: Columns, name: str) -> Columns:
     return replace(columns, model=None, where=own if columns.where is None else f"({columns.where}) and {own}")
 
 
-def compared_answers(loaded: Loaded) -> list[Comparison]:
-    """Every model against the first, by name, on the questions that all answered."""
+def compared_answers(loaded: Loaded, *, drop_missing: bool) -> list[Comparison]:
+    """Every model against the first, by name; questions that not all of them answered are left out or refused."""
     from calibrant.cli.measures import estimator_of
     from calibrant.inference.comparison import compare_many
     from calibrant.scale.evaluation_logs import by_model
@@ -167,7 +167,10 @@ def compared_answers(loaded: Loaded) -> list[Comparison]:
     if loaded.model is None or not isinstance(data, Confidence):
         raise UsageError(words)
     refuse(loaded.cluster is None, "Models are compared question by question: --cluster names the column of questions.")
-    models = by_model(data, model=loaded.model, question=loaded.cluster)
+    models = by_model(data, model=loaded.model, question=loaded.cluster, drop_missing=drop_missing)
+    left_out = len(data) - sum(map(len, models.values()))
+    if left_out:
+        say(f"Left out {left_out:,} answers to questions that not every model answered equally often.")
     refuse(len(models) < 2, f"There is only one model, {next(iter(models))!r}: nothing to compare.")
     return compare_many(estimator_of(data), models)
 
@@ -199,7 +202,7 @@ def write_model_reports(
     several: list[Comparison] = []
     if len(reports) > 1 and loaded.cluster is not None and isinstance(loaded.data, Confidence):
         try:
-            several = compared_answers(loaded)
+            several = compared_answers(loaded, drop_missing=columns.drop_missing)
         except InvalidPredictions as error:
             say(f"No comparison. {error}")
     if as_json:

@@ -133,7 +133,7 @@ def row_index(values: Any) -> Any:
     """The index of a pandas object (an index is its own); None for everything else."""
     if not type(values).__module__.startswith("pandas"):
         return None
-    return values.index if hasattr(values, "iloc") else values if hasattr(values, "equals") else None
+    return values.index if hasattr(values, "iloc") else values if hasattr(values, "get_indexer") else None
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -169,7 +169,7 @@ def coded(
         return found, codes
     absent = [feature.name for feature in features if feature.name not in given]
     if absent:
-        fail(f"X lacks the column {absent[0]!r}, which the map was fitted with; it has {sorted(given)}.")
+        fail(f"X lacks the column {absent[0]!r}, which is needed; it has {sorted(given)}.")
     return list(features), [one.codes(_column(one.name, given[one.name], length)) for one in features]
 
 

@@ -175,6 +175,13 @@ class Audit:
         """Number of rows that have weight."""
         return len(self.rows)
 
+    @property
+    def outcome(self) -> str:
+        """What `error` and `features` are of: "top label" of multiclass data, "coverage" of forecasts, else ""."""
+        if self.parts:
+            return next(iter(self.parts))
+        return "" if isinstance(self.task, Binary) else "coverage"
+
     @cached_property
     def test(self) -> Significance:
         """The test that E[Y | X, p] = p: one p-value of three looks, which are in `details`."""
@@ -203,7 +210,8 @@ class Audit:
             number = len(self.parts)
             every = [of_outcome(one, name, number) for name, part in self.parts.items() for one in part.segments]
             return tuple(sorted(every, key=lambda one: (one.adjusted, one.p_value)))
-        return segments(self.rows, alpha=self.alpha, most=self.most)
+        found = segments(self.rows, alpha=self.alpha, most=self.most)
+        return tuple(of_outcome(one, self.outcome, 1) for one in found)
 
     @cached_property
     def features(self) -> tuple[FeatureLoss, ...]:
@@ -215,10 +223,10 @@ class Audit:
     def repair(self) -> FeatureMap:
         """The map with features, fitted to all rows: equal to `FeatureMap(seed=seed).fit(data, features=X)`."""
         if not isinstance(self.task, Binary):
-            fail(
-                "repair() needs binary predictions; for multiclass data, audit data.one_vs_rest()[label].",
-                TypeError,
+            instead = (
+                ": audit data.one_vs_rest()[label]" if self.parts else ", and no map repairs forecasts by features"
             )
+            fail(f"repair() needs binary predictions{instead}.", TypeError)
         return FeatureMap.of_path(self.rows, self._path)
 
     @cached_property
@@ -568,22 +576,25 @@ def _percent(value: float, digits: int = 1) -> str:
 
 def _lines(found: Audit) -> list[str]:
     """The audit in words, worst first."""
-    error, alpha = found.error, found.alpha
+    error = found.error
     l1, split = error.l1, error.log_loss
-    low = 0.0 if l1.interval is None else l1.interval.low
+    low, level = (0.0, 1 - found.alpha) if l1.interval is None else (l1.interval.low, l1.interval.level)
+    answer = "Yes" if found.test.p_value <= found.alpha else "Not detected"
+    error_of = "Mean |E[Y | X, p] - p|" + (f" of the {found.outcome}" if found.outcome else "")
     lines = [
-        f"Given the features, is miscalibration left? {'Yes' if found.test.p_value <= alpha else 'Not detected'} "
-        f"(p = {found.test.p_value:.2g}, n = {found.n:,})",
-        f"Mean |E[Y | X, p] - p|: at least {_percent(low)} points ({1 - alpha:.0%} confidence); estimate "
+        f"Given the features, is miscalibration left? {answer} (p = {found.test.p_value:.2g}, n = {found.n:,})",
+        f"{error_of}: at least {_percent(low)} points ({100 * level:.4g} % confidence); estimate "
         f"{_percent(max(l1, 0.0))}, from the score alone {_percent(error.l1_score.clipped)}",
     ]
-    if math.isfinite(split.before):
+    if not math.isfinite(split.before):
+        lines.append("Log loss is infinite: an outcome of predicted probability 0 was observed")
+    elif split.total <= 0:
+        lines.append("Log loss did not fall by recalibration, of the score or by features")
+    else:
         shares = [f"{_percent(part / split.before)} %" for part in (split.total, split.score, split.features)]
         lines.append(
             f"Log loss could fall by {shares[0]}: {shares[1]} by recalibrating the score, {shares[2]} more by features"
         )
-    else:
-        lines.append("Log loss is infinite: an outcome of predicted probability 0 was observed")
     for one in found.segments:
         name = f"{one.outcome}: " if one.outcome else ""
         lines.append(

@@ -99,7 +99,8 @@ class WithoutLabels(Mapping[str, Estimate]):
         for e in self.estimates.values():
             between = "" if e.interval is None else f"{e.interval.low:.4f} to {e.interval.high:.4f}"
             lines.append([e.name, f"{e.value:.4f}", between, f"{e.details[_MOVES]:+.4f}"])
-        said = [f"{self.n:,} rows without labels, if {self.assumption}."]
+        said = [f"{self.n:,} row{'s' * (self.n > 1)} without labels, if {self.assumption}."]
+        said.append(f"The reference counts as {self.effective_rows:,.0f} rows.")
         if self.test is not None:
             said.append(f"Test that the scores allow this: p = {self.test.p_value:.3g}.")
         return "\n".join([" ".join(said), "", *text_table(lines)])
@@ -190,7 +191,7 @@ def without_labels(
         old = np.vstack([coefficients, curve.coefficients]) @ _basis(_quantiles(curve.score), curve.knots).T
         drawn, middle, prior = _relabelled(expit(old).mean(axis=1), cells, drawn, middle, rng, level)
         test = _label_shift_test(reference, scores, float(prior), rng)
-    words = _assumption(reference, shift, x, periods)
+    words = _assumption(reference, shift, curve.beyond, periods)
     events = rng.binomial(cells.count.astype(np.int64), expit(drawn)).astype(np.float64)
     estimates = _estimates(cells, events, middle, level, words, len(scores))
     return WithoutLabels(
@@ -209,12 +210,14 @@ def _checked(reference: Binary, p: ArrayLike, shift: str | None) -> Floats:
     return np.asarray(validation.probabilities("p", p), np.float64)
 
 
-def _assumption(reference: Binary, shift: str | None, x: Any, periods: int) -> str:
+def _assumption(reference: Binary, shift: str | None, beyond: float | None, periods: int) -> str:
     """What must not have changed, in words."""
-    given = "score, x" if x is not None else "score"
+    given = "score, x" if beyond is not None else "score"
     words = f"P({given} | Y) is that of the reference" if shift else f"P(Y | {given}) is that of the reference"
-    if x is not None:
+    if beyond is not None:
         words += ", and the reference has rows wherever the new rows have some"
+    if beyond:
+        words += f" ({100 * beyond:.3g} % of the new rows lie beyond all of the reference)"
     if periods:
         words += f", but for a drift of all log odds as between its {periods} periods"
     return f"{words}; {'independent rows' if reference.group is None else 'independent clusters of rows'}"
@@ -235,13 +238,16 @@ class _Curve:
     covariance: Floats
     score: Floats
     weight: Floats
+    #: The share of new rows that lie beyond all of the reference; None without columns x.
+    beyond: float | None
 
     @classmethod
     def of(cls, reference: Binary, new: Floats, x: Any) -> _Curve:
         """A logistic regression, with a sandwich over rows or clusters."""
         p, y = reference.y_prob.astype(np.float64), reference.y_true.astype(np.float64)
         weight = np.ones(len(p)) if reference.weight is None else reference.weight
-        weight = weight * _density_ratio(p, new, x)
+        ratio, beyond = (1.0, None) if x is None else _density_ratio(p, new, x)
+        weight = weight * ratio
         weight = weight * (len(p) / weight.sum())
         knots = np.unique(np.quantile(log_odds(np.clip(p, 1e-4, 1 - 1e-4)), KNOTS))
         basis = _basis(p, knots)
@@ -257,7 +263,7 @@ class _Curve:
             (basis * (weight * m * (1 - m))[:, None]).T @ basis + penalty + 1e-9 * np.eye(len(start))
         )
         more = len(score) / max(len(score) - basis.shape[1], 1)
-        return cls(knots, fit.coefficients, inverse @ (score.T @ score) @ inverse * more, p, weight)
+        return cls(knots, fit.coefficients, inverse @ (score.T @ score) @ inverse * more, p, weight, beyond)
 
     @property
     def effective_rows(self) -> float:
@@ -270,10 +276,8 @@ def _quantiles(score: Floats) -> Floats:
     return np.quantile(score, (np.arange(CELLS) + 0.5) / CELLS)
 
 
-def _density_ratio(p: Floats, new: Floats, x: Any) -> Floats:
-    """Of reference rows, the density of new rows at their score and columns over that of the reference; 1 without x."""
-    if x is None:
-        return np.ones(len(p))
+def _density_ratio(p: Floats, new: Floats, x: Any) -> tuple[Floats, float]:
+    """The density of new rows over that of the reference, at each of its rows; and how many new rows lie beyond."""
     if not isinstance(x, tuple) or len(x) != 2:
         fail("x must be a pair: the columns of the reference rows and those of the new rows.", TypeError)
     parts = []
@@ -292,8 +296,9 @@ def _density_ratio(p: Floats, new: Floats, x: Any) -> Floats:
     fit = logistic_fit(
         design, weight=np.ones(len(z)), positive=is_new, start=np.zeros(design.shape[1]), penalty=penalty
     )
-    ratio = np.exp(design[: len(p)] @ fit.coefficients)
-    return np.minimum(ratio / ratio.mean(), MOST_WEIGHT)
+    logs = design @ fit.coefficients
+    ratio = np.exp(logs[: len(p)])
+    return np.minimum(ratio / ratio.mean(), MOST_WEIGHT), float((logs[len(p) :] > logs[: len(p)].max()).mean())
 
 
 def _drift(reference: Binary, curve: _Curve, period: ArrayLike) -> tuple[float, int]:
@@ -428,7 +433,9 @@ def _estimates(cells: _Cells, events: Floats, middle: Floats, level: float, word
     found, moved = (cells.measures(cells.count * expit(middle + step)) for step in (0.0, STEP))
     estimates = {}
     for name, values in drawn.items():
-        low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2], method="weibull")
+        known = values[~np.isnan(values)]  # one row has no AUC
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(known, ends, method="weibull") if len(known) else (np.nan, np.nan)
         value = float(found[name])
         interval = Interval(
             min(float(low), value), max(float(high), value), level=level, method="simulated samples", assumption=words

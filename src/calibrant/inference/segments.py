@@ -60,7 +60,7 @@ class Condition:
         return printable(self.feature.words(self.low, self.high))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Segment:
     """Rows that are described by up to three conditions and whose predictions are off on average.
 
@@ -81,7 +81,7 @@ class Segment:
     p_value, adjusted : float
         That the mean gap is zero or has the other sign; adjusted for all candidates of both halves.
     outcome : str
-        Of multiclass predictions, what the probabilities are of: "top label" or a class.
+        What the probabilities are of: "top label" or a class of multiclass predictions, "coverage" of forecasts.
 
     Examples
     --------
@@ -119,6 +119,11 @@ class Segment:
     def direction(self) -> Literal["too high", "too low"]:
         """Of the predictions."""
         return "too high" if self.gap > 0 else "too low"
+
+    def __repr__(self) -> str:
+        of = f"{self.outcome}: " if self.outcome else ""
+        means = f"predicted {self.predicted:.3g}, observed {self.observed:.3g}"
+        return f"<Segment {of}{self.text}: {means} [{self.interval.low:.3g}, {self.interval.high:.3g}]>"
 
     def mask(self, X: Any, y_prob: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Which rows of other data belong to it; `y_prob` is needed where the prediction is one of the conditions."""

@@ -33,7 +33,7 @@ def audit_page(found: Audit, *, source: str = "", call: str = "", note: str = ""
     facts = [("Rows", count(found.n)), ("Features", count(len(found.rows.features) - 1))]
     facts += [("Data", source)] if source else []
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts]
-    sections = [*audit_block(audited(found)), _next(call, note)]
+    sections = [*audit_block(audited(found)), _next(found, call, note)]
     main = tag("main", _answer(found), numbers_block(_numbers(found)), *(block.html() for block in sections), id="main")
     return sheet(f"{title} Calibration audit", tag("header", top, tag("dl", *pairs, class_="facts")), main, footer())
 
@@ -68,15 +68,15 @@ def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:
     sure += f" The probability that any segment below is false is at most {share}."
     only = gain.interval is not None and gain.interval.low > 0
     means = (
-        "Recalibrating the score alone does not remove the error: it depends on features."
+        f"{'One factor of all widths' if found.outcome == 'coverage' else 'Recalibrating the score alone'} does not "
+        "remove the error: it depends on features."
         if only
         else "Recalibrating the score removes most of what can be removed; a further gain by features is not certain."
     )
-    do = (
-        "Apply the repair below, or train the model on these features."
-        if helps
-        else "Collect more rows of the segments."
-    )
+    train = "train the model on these features"
+    do = f"Apply the repair below, or {train}." if found.outcome != "coverage" else f"{train.capitalize()}."
+    if not helps:
+        do = "Collect more rows of the segments."
     return [("How sure", sure), ("What it means", means), ("What to do", do)]
 
 
@@ -98,10 +98,11 @@ def _numbers(found: Audit) -> list[Number]:
     return numbers
 
 
-def _next(call: str, note: str) -> Block:
+def _next(found: Audit, call: str, note: str) -> Block:
     """How to repair, and what an audit cannot say."""
+    data = 'data.one_vs_rest()["a class"]' if found.parts else "data"
     code = (
-        "import calibrant as cal\n\naudit = cal.audit(data, X)\n"
+        f"import calibrant as cal\n\naudit = cal.audit({data}, X)\n"
         'audit.repair().save("map.json")  # predict_proba(p, X), to_sql, to_onnx'
     )
     limits = (
@@ -113,16 +114,14 @@ def _next(call: str, note: str) -> Block:
     parts: list[Child] = [tag("p", rich(text)) for text in limits]
     if note:
         parts.insert(0, tag("p", note))
-    boxes: list[Child] = [code_box("Repair in Python", code)]
+    boxes: list[Child] = []
+    repairable = found.outcome != "coverage"
     if call:
-        boxes.insert(0, code_box("Repeat the audit and write the repair", call))
-    return Block(
-        "next",
-        "What to do",
-        "Repair",
-        "",
-        joined([*boxes, fold("What an audit cannot say", *parts)]),
-    )
+        boxes.append(code_box("Repeat the audit" + ("" if found.outcome else " and write the repair"), call))
+    if repairable:
+        boxes.append(code_box("Repair in Python", code))
+    title = "Repair" if repairable else "Limits"
+    return Block("next", "What to do", title, "", joined([*boxes, fold("What an audit cannot say", *parts)]))
 
 
 def to_json(found: Audit) -> str:

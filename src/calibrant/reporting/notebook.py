@@ -141,20 +141,22 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
 def audit_html(found: Audit, lines: Sequence[str]) -> str:
     """The audit in words, and its segments with the interval of the observed mean."""
     shown = found.segments[:_SHOWN]
-    values = [Value(100 * one.observed, 100 * one.interval.low, 100 * one.interval.high) for one in shown]
+    seen = [(one.observed, one.interval.low, one.interval.high) for one in shown]
+    gaps = [Value(*(100 * (end - one.predicted) for end in three)) for one, three in zip(shown, seen, strict=True)]
     words = [tag("p", line) for line in lines]
     if not shown:
         return _wrapped(*words, tag("p", "No segment was confirmed."))
-    forest = Forest.of_differences(values)
+    forest = Forest.of_differences(gaps)
     rows: list[Sequence[Child]] = []
-    for one, value in zip(shown, values, strict=True):
+    for one, gap in zip(shown, gaps, strict=True):
         name = f"{one.outcome}: {one.text}" if one.outcome else one.text
-        cell = forest.cell(value, FLAGGED, width=_WIDTH, height=_HEIGHT)
+        cell = forest.cell(gap, FLAGGED, width=_WIDTH, height=_HEIGHT)
         means = [f"{100 * one.share:.1f} %", f"{100 * one.predicted:.1f} %", f"{100 * one.observed:.1f} %"]
         ends = f"{100 * one.interval.low:.1f} to {100 * one.interval.high:.1f} %"
         rows.append([name, *means, ends, cell, tag("span", one.direction, class_="hit"), p_number(one.adjusted)])
     head = ("segment", "share", "predicted", "observed", "interval", forest.head(_WIDTH), "predictions", "adjusted p")
-    caption = f"{len(found.segments)} segments, confirmed on rows that did not choose them"
+    number = len(found.segments)
+    caption = f"{number} segment{'s' * (number > 1)}, confirmed on rows that did not choose them"
     return _wrapped(*words, plain_table(head, rows, ("", "n", "n", "n", "n", "g", "", "n"), caption=caption))
 
 

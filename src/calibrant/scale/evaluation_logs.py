@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.array_likes import Mask
 from calibrant.data.predictions import Confidence
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.special import softmax
@@ -78,53 +79,64 @@ class EvaluationLog:
         number = len(set(self.columns["model"].tolist()))
         return f"<EvaluationLog, n={len(self):_}, {number} model{'' if number == 1 else 's'}>"
 
+    @property
+    def known(self) -> Mask:
+        """Which answers have an outcome and a confidence."""
+        return ~np.any([np.isnan(self.columns[name].astype(np.float64)) for name in ("correct", "confidence")], axis=0)
+
+    def require_known(self, *, drop_missing: bool, remedy: str = "data(drop_missing=True)") -> None:
+        """Raise unless all answers have an outcome and a confidence, or some and the others are to be left out."""
+        known, said = self.known, " ".join(self.notes)
+        if not known.any():
+            fail(f"No answer of the log has both an outcome and a confidence. {said}")
+        if not (known.all() or drop_missing):
+            of = f"{np.count_nonzero(~known):,} of {len(self):,} answers"
+            fail(f"{of} have no outcome or no confidence; leave them out: {remedy}. {said}")
+
     def data(self, *, drop_missing: bool = False) -> Confidence:
         """All answers, with the question as group where one was asked more than once.
 
         Answers without a known outcome or confidence raise an error, unless they are to be left out.
         """
+        self.require_known(drop_missing=drop_missing)
         correct, confidence = (self.columns[name].astype(np.float64) for name in ("correct", "confidence"))
-        there = ~(np.isnan(correct) | np.isnan(confidence))
-        if not there.all() and not drop_missing:
-            parts = [
-                f"{name} of {np.isnan(x).sum():,}" for name, x in (("correct", correct), ("confidence", confidence))
-            ]
-            said = " ".join(self.notes)
-            fail(
-                f"The log does not hold {' and '.join(parts)} of {len(self):,} answers; data(drop_missing=True). {said}"
-            )
-        if not there.any():
-            fail(f"No answer of the log has both an outcome and a confidence. {' '.join(self.notes)}")
+        there = self.known
         question = self.columns["question"][there]
         repeated = len(np.unique(question)) < len(question)
         return Confidence(correct[there], confidence[there], group=question if repeated else None)
 
     def models(self, *, drop_missing: bool = False) -> dict[str, Confidence]:
-        """The answers of each model, in the same order of questions, ready for `compare`."""
-        kept = self
-        if drop_missing:
-            there = ~(np.isnan(self.columns["correct"]) | np.isnan(self.columns["confidence"]))
-            kept = EvaluationLog({name: values[there] for name, values in self.columns.items()}, self.notes)
-        data = kept.data()
-        return by_model(data, model=kept.columns["model"], question=kept.columns["question"])
+        """The answers of each model, in the same order of questions, ready for `compare`.
+
+        With `drop_missing`, questions that a model did not answer are left out for all models.
+        """
+        data = self.data(drop_missing=drop_missing)
+        model, question = (self.columns[name][self.known] for name in ("model", "question"))
+        return by_model(data, model=model, question=question, drop_missing=drop_missing)
 
 
-def by_model(data: Confidence, *, model: NDArray[Any], question: NDArray[Any]) -> dict[str, Confidence]:
+def by_model(
+    data: Confidence, *, model: NDArray[Any], question: NDArray[Any], drop_missing: bool = False
+) -> dict[str, Confidence]:
     """The answers of each model in the same order of questions; every model must have answered all of them.
 
-    Answers of one model to one question are paired in their order, and then are one cluster.
+    Answers of one model to one question are paired in their order, and then are one cluster. Questions that not every
+    model answered equally often raise an error, unless they are to be left out.
     """
     names, code = np.unique(model.astype(str), return_inverse=True)
     asked, number = np.unique(question.astype(str), return_inverse=True)
     counts = np.zeros((len(names), len(asked)), dtype=np.intp)
     np.add.at(counts, (code.reshape(-1), number.reshape(-1)), 1)
     differs = (counts != counts[0]).any(axis=0)
+    if drop_missing and differs.any() and not differs.all():
+        some = ~differs[number.reshape(-1)]
+        return by_model(data.take(some), model=model[some], question=question[some])
     if differs.any():
         first = int(np.argmax(differs))
         told = ", ".join(f"{name}: {count}" for name, count in zip(names, counts[:, first].tolist(), strict=True))
         fail(
             f"Models are compared on the same questions, but {differs.sum():,} of {len(asked):,} do not have the same "
-            f"number of answers from each (first: {str(asked[first])!r}, {told}). Leave such questions out."
+            f"number of answers from each (first: {str(asked[first])!r}, {told}). Leave them out (drop_missing)."
         )
     order = np.lexsort((np.arange(len(data)), number.reshape(-1)))
     single = bool((counts == 1).all())
@@ -452,12 +464,12 @@ def _helm(folder: Path, wanted: Wanted) -> Iterator[Answer]:
     original = [one for one in records if (one.get("perturbation") or {}).get("name") in (None, "identity")]
     if len(original) < len(records):
         wanted.notes.append(f"Left out {len(records) - len(original):,} perturbed copies of instances.")
-    zero, fractions = 0, 0
+    zero, fractions, none = 0, 0, True
     for one in original:
         stats = {stat["name"]["name"]: _mean(stat) for stat in one["stats"]}
         if metric not in stats:
             fail(f"{folder}: no statistic {metric!r}; instance {one['instance_id']!r} has {sorted(stats)}.")
-        value, confidence = stats[metric], stats.get(sure, math.nan)
+        value, confidence, none = stats[metric], stats.get(sure, math.nan), none and sure not in stats
         if sure == "max_prob" and stats.get("logprob", -1.0) == 0:
             zero, confidence = zero + 1, math.nan
         if value not in (0.0, 1.0):
@@ -467,6 +479,8 @@ def _helm(folder: Path, wanted: Wanted) -> Iterator[Answer]:
         )
     if zero:
         wanted.notes.append(f"{zero:,} answers have log-probabilities of 0, as of models without any: no confidence.")
+    if none:
+        wanted.notes.append(f"No answer has the statistic {sure!r}: no confidence.")
     if fractions:
         wanted.notes.append(f"{fractions:,} answers are partly right ({metric} between 0 and 1): they have no outcome.")
 

@@ -102,6 +102,19 @@ def test_clusters_json_and_names_that_are_not_there(invoke_in, folder):
     assert "There is no column 'nothing'" in err
 
 
+def test_several_features_may_be_given_at_once_and_forecasts_have_no_repair(invoke_in, folder):
+    code, out, _ = invoke_in(folder, "audit", "scores.parquet", *TASK, "--features", "age,device", "--features", "am*")
+    assert code == 0
+    again = invoke_in(
+        folder, "audit", "scores.parquet", *TASK, *(f"--features={x}" for x in ("age", "device", "amount"))
+    )
+    assert again[1] == out
+    forecasts = ["--truth", "amount", "--mean", "p", "--std", "p", "--drop-missing"]
+    code, _, err = invoke_in(folder, "audit", "scores.parquet", *forecasts, "--repair", "map.json")
+    assert (code, (folder / "map.json").exists()) == (2, False)
+    assert "--repair needs binary probabilities" in err
+
+
 def test_very_many_rows_are_sampled_and_that_is_said(invoke_in, folder, monkeypatch):
     monkeypatch.setattr(files, "AUDIT_ROWS", 500)
     code, out, err = invoke_in(folder, "audit", "scores.parquet", *TASK, "--features", "age", "-o", "page.html")

@@ -11,12 +11,12 @@ from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app
-from calibrant.cli.console import over_lines, require_writable, say, stage, title_of, writing
+from calibrant.cli.console import over_lines, refuse, require_writable, say, stage, title_of, writing
 from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
 
 Features = Annotated[
     list[str] | None,
-    option("--features", "COLUMN", 'Features: columns, or patterns ("*": all other columns).'),
+    option("--features", "COLUMN", 'Features: columns, also "age,device", or patterns ("*": all other columns).'),
 ]
 
 
@@ -39,6 +39,7 @@ def audit(
 ) -> None:
     """Find segments in which the model is wrong, and by how much; fit a repair, a map that `apply` reads."""
     from calibrant.cli.files import load
+    from calibrant.data.predictions import Binary
     from calibrant.inference.feature_audit import audit as audited
     from calibrant.reporting.audit_page import save_page, to_json
 
@@ -47,8 +48,11 @@ def audit(
     with stage("Reading"):
         loaded = load(files, columns, features=features or ["*"], sample=seed)
     say(*loaded.notes)
+    rows: Any = loaded.data  # with a seed, never a table
+    binary = isinstance(rows, Binary)
+    one = """--repair needs binary probabilities; of several classes, audit one: --truth "y = 'cat'" --prob p_cat."""
+    refuse(repair is not None and not binary, one)
     with stage("Auditing"):
-        rows: Any = loaded.data  # with a seed, never a table
         found = audited(rows, loaded.features, alpha=alpha, seed=seed, most=most)
         text = to_json(found) if as_json else str(found)
     if repair is not None:
@@ -57,12 +61,17 @@ def audit(
         say(f"Wrote {repair}")
     if output is not None:
         with stage("Writing"), writing(output, force=force):
-            save_page(found, output, source=title_of(files), call=_call(repair), note=" ".join(loaded.notes))
+            save_page(
+                found,
+                output,
+                source=title_of(files),
+                call=_call(add=binary and repair is None),
+                note=" ".join(loaded.notes),
+            )
         say(f"Wrote {output}")
     print(text)
 
 
-def _call(repair: Path | None) -> str:
-    """The command as it was given, with the repair."""
-    given = ["calibrant", *sys.argv[1:]]
-    return over_lines(shlex.join(given if repair is not None else [*given, "--repair", "map.json"]))
+def _call(*, add: bool) -> str:
+    """The command as it was given, with the repair if it is added."""
+    return over_lines(shlex.join(["calibrant", *sys.argv[1:], *(["--repair", "map.json"] if add else [])]))

@@ -143,7 +143,8 @@ def compare(
     if not any(given.values()) and columns.truth is None:
         from calibrant.cli.reports import compared_answers
 
-        several = compared_answers(loaded_from(files, replace(columns, model=model)))
+        loaded = loaded_from(files, replace(columns, model=model))
+        several = compared_answers(loaded, drop_missing=columns.drop_missing)
         print(json.dumps([one.to_dict() for one in several]) if as_json else "\n\n".join(map(sentence, several)))
         return
     models = compared(columns, given)

@@ -37,7 +37,8 @@ def report(
     row: Annotated[str | None, option("--row", "WORD", "What one row is called, e.g. payment.")] = None,
     title: Annotated[str | None, option("--title", "TEXT", "Title of the report.")] = None,
     audit: Annotated[
-        list[str] | None, option("--audit", "COLUMN", 'Features to audit by: columns, or patterns ("*").')
+        list[str] | None,
+        option("--audit", "COLUMN", 'Features to audit by: columns, also "age,device", or patterns ("*").'),
     ] = None,
     output: Annotated[
         Path | None, Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")

@@ -49,21 +49,24 @@ def sentence(found: Audit) -> str:
             return "No miscalibration was detected, given these features."
         alone = "one segment is shown to be off" if len(found.segments) == 1 else "segments are shown to be off"
         start = f"The test of all features detects no miscalibration ({p_words(found.test.p_value)})"
-        return f"{start}, but {alone}, where {_worst(found)}."
+        return f"{start}, but {alone}, {_worst(found)}."
     low = 0.0 if found.error.l1.interval is None else found.error.l1.interval.low
     least = f"by at least {fixed(100 * low, 1)} points on average" if low >= 0.0005 else "by an unknown amount"
-    text = f"Given the features, predictions are off {least}"
+    what = {"": "predictions are", "coverage": "the coverage of intervals is"}
+    text = f"Given the features, {what.get(found.outcome, 'probabilities of the top label are')} off {least}"
     if not found.segments:
         return f"{text}; no single segment explains it."
-    return f"{text}, most of all where {_worst(found)}."
+    return f"{text}, most of all {_worst(found)}."
 
 
 def _worst(found: Audit) -> str:
     """The segment with the largest part of the error."""
     worst = max(found.segments, key=lambda one: one.share * abs(one.gap))
-    where = f"{worst.outcome}, {worst.text}" if worst.outcome else worst.text
     said, seen = (fixed(100 * one, 1) for one in (worst.predicted, worst.observed))
-    return f"{where}: predicted {said} %, observed {seen} %"
+    if found.outcome == "coverage":
+        return f"where {worst.text}: {seen} % of outcomes lie in intervals that should hold {said} %"
+    of = f"for the {worst.outcome} " if worst.outcome else ""
+    return f"{of}where {worst.text}: predicted {said} %, observed {seen} %"
 
 
 def _ranked(found: Audit) -> list[FeatureLoss]:
@@ -79,6 +82,7 @@ def _worth(found: Audit, one: FeatureLoss) -> Value:
 
 
 def share_of(part: Any, whole: float) -> Value:
-    """An estimate and its interval as a share."""
-    ends = (None, None) if part.interval is None else (part.interval.low / whole, part.interval.high / whole)
-    return Value(float(part) / whole, *ends)
+    """An estimate and its interval, if it has a width, as a share."""
+    if part.interval is None or part.interval.low == part.interval.high:
+        return Value(float(part) / whole)
+    return Value(float(part) / whole, part.interval.low / whole, part.interval.high / whole)
