@@ -47,6 +47,12 @@ TABLE = [
     (replace(PLAIN, slope=Value(0.8, 0.75, 0.85), ranges=RANGES, recalibration=maps(moved=0.02)), "CAL204", "problem",
      "Probabilities are too extreme (slope 0.80): scores from 20 % to 50 % are too high (36 % predicted, 23 % "
      "observed), scores from 0 % to 0.05 % are too low (0.03 % predicted, 0.27 % observed)."),
+    (replace(PLAIN, slope=Value(0.8, 0.75, 0.85), ranges=(RANGES[0], replace(RANGES[1], predicted=0.1)),
+             recalibration=maps(moved=0.02)), "CAL204", "problem",  # a high range that is too low shows nothing of it
+     "Probabilities are too extreme (slope 0.80): scores from 0 % to 0.05 % are too low (0.03 % predicted, 0.27 % "
+     "observed)."),
+    (replace(PLAIN, slope=Value(1.3, 1.2, 1.4), ranges=RANGES, recalibration=maps(moved=0.02)), "CAL204", "problem",
+     "Probabilities are too moderate (slope 1.30)."),
     (replace(PLAIN, confidence=True, ratio=Value(0.8, 0.78, 0.82), predicted=0.375), "CAL205", "problem",
      "Over-confident: confidence exceeds accuracy by 7.5 points (6.8 to 8.2)."),
     (replace(PLAIN, error=Value(0.03, 0.0, 0.06)), "CAL206", "caution",

@@ -147,12 +147,14 @@ def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
         return
     extreme = e.slope.value < 1
     wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
-    parts = []
-    if wrong:
-        parts.append(_range_in_words(max(wrong, key=lambda one: one.predicted), e))
-        lowest = min(wrong, key=lambda one: one.predicted)
-        if len(wrong) > 1:
-            parts.append(_range_in_words(lowest, e))
+    too_high = [one for one in wrong if one.predicted > one.observed.value]
+    too_low = [one for one in wrong if one.predicted <= one.observed.value]
+    high, low = (too_high, too_low) if extreme else (too_low, too_high)  # only ranges that show what is said
+    shown = [max(high, key=lambda one: one.predicted)] if high else []
+    shown += [min(low, key=lambda one: one.predicted)] if low else []
+    if len(shown) == 2 and shown[0].predicted < shown[1].predicted:
+        shown = []
+    parts = [_range_in_words(one, e) for one in shown]
     where = f": {', '.join(parts)}" if parts else ""
     word = "extreme" if extreme else "moderate"
     alone = verdict.direction in ("too extreme", "too moderate")
