@@ -204,7 +204,10 @@ SCORES: dict[str, Draw] = {
 
 
 def ruled_out(scores: str, share: float, samples: int) -> Row:
-    """Of fresh samples of `rows_to_rule_out` rows, the share whose interval ends below this share of the base rate."""
+    """Of four fresh samples of each `rows_to_rule_out`, the share whose interval ends below this share of the base rate.
+
+    Clustered rows are told no number.
+    """
     reached, rows = [], []
     for k in range(samples):
         rng = np.random.default_rng([66, round(100 * share), k, *scores.encode()])
@@ -216,7 +219,11 @@ def ruled_out(scores: str, share: float, samples: int) -> Row:
             q = SCORES[scores](rng, n)
             ends = cal.interval(cal.ece, cal.Binary(rng.random(n) < q, q)).interval
             reached.append(ends is not None and ends.high < error)
-    return {"median_rows": float(np.median(rows)), "reached": float(np.mean(reached))}
+    return {
+        "median_rows": float(np.median(rows)),
+        "rows_sd": round(float(np.std(np.log(rows))), 2),
+        "reached": float(np.mean(reached)),
+    }
 
 
 def planned(by: str, samples: int) -> Row:
