@@ -9,6 +9,9 @@ every sample. Calibrated worlds are drawn many times: a report may accuse them i
 
 writes reproduce/results/sentences.csv; what the file holds already is not measured again. `python -m
 reproduce.sentences summary` writes sentences.md from it.
+
+A report without groups or time accuses where the test does. `python -m reproduce.sentences tests [samples]` asks this
+test alone, in many more samples of the calibrated binary worlds.
 """
 
 from __future__ import annotations
@@ -29,9 +32,12 @@ from scipy import stats
 from scipy.special import expit, logit
 
 import calibrant as cal
+from calibrant.reporting.verdicts.evidence import VerdictTest
+from reproduce.resumable import measured as measured_cells
 
 OUTPUT = Path(__file__).parent / "results" / "sentences.csv"
 SUMMARY = OUTPUT.with_suffix(".md")
+TESTS = OUTPUT.with_name("sentences_tests.csv")
 SEED = 77_000
 Made = tuple[Any, dict[str, Any]]
 
@@ -344,9 +350,28 @@ def measured(world: World, samples: int) -> dict[str, Any]:
     return {"world": world.name, "kind": kind, "samples": samples, "right": right, "first mistake": wrong}
 
 
+def measured_tests(name: str, samples: int) -> dict[str, Any]:
+    """How often the test accuses a calibrated world, in samples that no report was made of."""
+    world, accused = next(world for world in calibrated_worlds() if world.name == name), 0
+    for repeat in range(samples):
+        data, options = world.make(np.random.default_rng([SEED + 1, repeat, *name.encode()]))
+        if options or not isinstance(data, cal.Binary):
+            return {}
+        accused += VerdictTest("test", cal.calibration_test(data).p_value).rejects
+    return {"accused": accused}
+
+
 def main(arguments: list[str]) -> None:
     """Measure what is missing, and sum it up."""
-    if arguments[:1] != ["summary"]:
+    if arguments[:1] == ["tests"]:
+        names = [
+            world.name
+            for world in calibrated_worlds()
+            if measured_tests(world.name, 1)  # of binary rows alone
+        ]
+        samples = int((*arguments[1:], "1000")[0])
+        measured_cells(TESTS, [(name, samples) for name in names], ("world", "samples"), measured_tests)
+    elif arguments[:1] != ["summary"]:
         calm, wrong = (int(text) for text in (*arguments, *("200", "5")[len(arguments) :]))
         done = {row["world"] for row in known()}
         for world in worlds():
@@ -360,15 +385,15 @@ def main(arguments: list[str]) -> None:
                 if not file.tell():
                     writer.writeheader()
                 writer.writerow(row)
-    SUMMARY.write_text(summary(known()), encoding="utf8")
+    SUMMARY.write_text(summary(known(), known(TESTS)), encoding="utf8")
     print(SUMMARY.read_text(encoding="utf8"))
 
 
-def known() -> list[dict[str, str]]:
+def known(path: Path = OUTPUT) -> list[dict[str, str]]:
     """What was measured before."""
-    if not OUTPUT.exists():
+    if not path.exists():
         return []
-    with OUTPUT.open(newline="", encoding="utf8") as file:
+    with path.open(newline="", encoding="utf8") as file:
         return list(csv.DictReader(file))
 
 
@@ -379,7 +404,7 @@ def _made() -> str:
     )
 
 
-def summary(rows: list[dict[str, str]]) -> str:
+def summary(rows: list[dict[str, str]], tests: list[dict[str, str]]) -> str:
     """Worst worlds first."""
 
     def share(row: dict[str, str]) -> float:
@@ -399,6 +424,15 @@ def summary(rows: list[dict[str, str]]) -> str:
         "| calibrated world | samples | accused |",
         "|---|---|---|",
         *(f"| {row['world']} | {row['samples']} | {100 * (1 - share(row)):.1f} % |" for row in calm),
+        "",
+        "The test that decides these sentences, in other samples of the binary worlds:",
+        "",
+        "| calibrated world | samples | accused |",
+        "|---|---|---|",
+        *(
+            f"| {row['world']} | {row['samples']} | {100 * int(row['accused']) / int(row['samples']):.1f} % |"
+            for row in sorted(tests, key=lambda row: -int(row["accused"]) / int(row["samples"]))
+        ),
         "",
         "| world | samples | right | a sentence that was not |",
         "|---|---|---|---|",

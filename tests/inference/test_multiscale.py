@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.inference.multiscale import _drawn_rows, with_drawn
+from calibrant.inference.multiscale import _cells_that_count, _drawn_rows, with_drawn
 from calibrant.inference.sample import Sample
 from tests.inference.worlds import BENT
 
@@ -105,6 +105,29 @@ def test_clusters_that_share_all_of_their_luck_and_have_no_event_are_no_evidence
         p = 1 / (1 + np.exp(4 - rng.normal(size=20)))[group]
         rejected += cal.calibration_test(cal.Binary(rng.random(20)[group] < p, p, group=group)).p_value <= 0.05
     assert rejected <= 3
+
+
+def test_rows_of_clusters_count_by_their_sums_unless_few_have_events():
+    for seed, by_sums in ((11, True), (3, False)):
+        sample = Sample.with_clusters(clustered(seed, [30] * 12, -1.0), needed_by="a test")
+        fine = sample.fine(facing=True).merged(128)
+        expected = fine.cells.effective_n if by_sums else sample.few_counting
+        assert _cells_that_count(sample, fine).effective_n == pytest.approx(expected)
+        assert np.isinf(sample.few_counting) == by_sums
+
+
+def test_a_cluster_that_is_large_does_not_silence_the_others():
+    """With the design effect of rows that are as alike as they look, 38 % of these were rejected."""
+    sizes = [600] + [20] * 40
+    group = np.repeat(np.arange(41), sizes)
+    rejected = 0
+    for k in range(40):
+        rng = np.random.default_rng([6, k])
+        luck = np.sqrt(0.1) * rng.normal(size=41)[group] + np.sqrt(0.9) * rng.normal(size=len(group))
+        z = rng.normal(size=len(group))
+        data = cal.Binary(stats.norm.cdf(luck) < 1 / (1 + np.exp(-z - 0.5)), 1 / (1 + np.exp(-z)), group=group)
+        rejected += cal.calibration_test(data).p_value <= 0.05
+    assert rejected >= 20
 
 
 def test_few_rows_of_unequal_weights_are_simulated_one_by_one():

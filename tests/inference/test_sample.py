@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, ndtr
 
 import calibrant as cal
+from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.sample import (
     SLOPE_SHARE,
     EventRate,
@@ -173,6 +175,38 @@ def test_shares_of_the_error_budget():
     data = cal.Binary([0, 1] * 40, np.linspace(0.1, 0.9, 80))
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(80) // 4)
     assert (rates(data).share, rates(grouped).share, SLOPE_SHARE) == (0.25, 0.5, 0.1)
+
+
+def in_twelve(seed):
+    """Twelve clusters of 30 whose rows share three tenths of their luck."""
+    rng = np.random.default_rng([4, seed])
+    group, z = np.repeat(np.arange(12), 30), rng.normal(size=360)
+    luck = np.sqrt(0.3) * rng.normal(size=12)[group] + np.sqrt(0.7) * rng.normal(size=360)
+    return cal.Binary(ndtr(luck) < expit(z - 1), expit(z), group=group)
+
+
+def test_rows_of_clusters_count_by_how_alike_they_look_if_few_have_events():
+    """14 and 9 rows with the rarer outcome count in these, if a gap that all rows share makes them no more alike."""
+    many, few = (Sample.with_clusters(in_twelve(seed), needed_by="a test") for seed in (11, 3))
+    assert np.isinf(many.few_counting)
+    sums = ClusteredRows.of(few.source).sums()
+    assert few.few_counting == pytest.approx(360 / float(sums.design_effect[0]))
+    assert EventRate.of(few).rows(0.05) <= few.few_counting
+    p = np.random.default_rng(0).random(320)
+    gap = cal.Binary(np.random.default_rng(1).random(320) < p**2, p, group=np.arange(320) // 40)
+    assert np.isinf(Sample.with_clusters(gap, needed_by="a test").few_counting)
+
+
+def test_few_events_in_large_clusters_are_no_evidence_of_the_level():
+    """The sums of three clusters without an event do not vary: 12 % of these rates excluded the prediction."""
+    group, excluded = np.repeat(np.arange(203), [300] * 3 + [1] * 200), 0
+    for k in range(60):
+        rng = np.random.default_rng([7, k])
+        z = rng.normal(-3.7, 1.0, len(group))
+        luck = np.sqrt(0.7) * rng.normal(size=203)[group] + np.sqrt(0.3) * rng.normal(size=len(group))
+        data = cal.Binary(ndtr(luck) < expit(z), expit(z), group=group)
+        excluded += EventRate.of(Sample.with_clusters(data, needed_by="a test")).p_value <= 0.025
+    assert excluded <= 2
 
 
 def test_predictions_of_0_and_1_that_are_right_have_no_gap():

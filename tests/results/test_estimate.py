@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.results.estimate import Component, printable
+from calibrant.results.estimate import Component, Value, printable
 
 mpl.use("Agg")
 ESTIMATE = cal.Estimate(0.25, name="ECE (L1)", method="EqualMass(n_bins=2)", n=8, details={"null": 0.1})
@@ -157,6 +157,16 @@ def test_an_estimate_without_bins_has_none():
 def test_an_interval_has_its_ends_in_order():
     with pytest.raises(ValueError, match="low <= high"):
         cal.Interval(0.3, 0.2, level=0.95, method="")
+
+
+def test_errors_are_moved_inside_their_intervals_and_other_numbers_are_not():
+    interval = cal.Interval(0.01, 0.05, level=0.95, method="", target=cal.results.Target("true error", 1.0))
+    for seen, moved in ((0.03, 0.03), (0.09, 0.05), (-0.01, 0.01), (0.0, 0.01)):
+        found = cal.Estimate(seen, name="error", method="m", n=9, interval=interval)
+        assert Value.of(found, 0.0) == Value(moved, 0.01, 0.05)
+        assert Value.of(found) == Value(seen, 0.01, 0.05)
+    assert Value.of(cal.Estimate(-0.01, name="error", method="m", n=9), 0.0) == Value(0.0)
+    assert math.isnan(Value.of(cal.Estimate(math.nan, name="error", method="m", n=9, interval=interval), 0.0).value)
 
 
 def test_an_estimate_outside_its_interval_says_why():

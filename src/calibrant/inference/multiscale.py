@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.multiplicity import cauchy_combined, equal_tails, rank_p, rank_p_values
 from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
 from calibrant.inference.sample import CLUSTERED_LEVEL_SHARE, LEVEL_SHARE, SLOPE_SHARE, EventRate, Sample, uncertain
@@ -78,8 +76,10 @@ class MultiScale(validation.Simulated):
 
     **Clusters.** With a `group`, the sums of residuals of whole clusters (in at most 128 cells) get random signs
     instead of simulated outcomes, and level and shape have half of alpha each. A second simulation, of calibrated
-    outcomes with the design effect of the clusters (as in `ClusteredScore`), must reject too: few events lie in few
-    clusters, whose sums are not symmetric. That is approximate. Fewer than two effective clusters give a p-value of 1.
+    outcomes with the design effect of the clusters, must reject too: few events lie in few clusters, whose sums are not
+    symmetric. The design effect is that of the sums; where fewer than ten events or non-events would then count, that
+    of rows as alike as they look (as in `ClusteredScore`). That is approximate. Fewer than two effective clusters give
+    a p-value of 1.
 
     Parameters
     ----------
@@ -178,20 +178,19 @@ def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, f
     smallest, shape, p = _ranked(_tails(signed_statistics(cells, [cells.predicted[:, None] - drawn])), shares)
     if p > _HOPELESS:
         return smallest, shape, p
-    likely = _cells_of_alike_rows(sample, fine)
+    likely = _cells_that_count(sample, fine)
     _, other, by_model = _ranked(_tails(signed_statistics(likely, with_drawn(likely, draws, rng))), shares)
     return smallest, max(shape, other), max(p, by_model)
 
 
-def _cells_of_alike_rows(sample: Sample, fine: FineSample) -> PooledCells:
-    """Cells of as many rows as count if those of a cluster are as alike as they look.
+def _cells_that_count(sample: Sample, fine: FineSample) -> PooledCells:
+    """Cells of as many rows as count by the sums of clusters; if few have events, by how alike their rows look.
 
-    Rows that were not seen to differ count as alike (`ClusterSums.design_effect`). Counts are whole numbers, so that
-    data without an event are the same as a simulated sample without one.
+    Counts are whole numbers, so that data without an event are the same as a simulated sample without one.
     """
-    rows: Any = sample.source
-    alike = float(ClusteredRows.of(rows).sums().design_effect[0])
-    counting = min(sample.effective_n / alike, fine.cells.effective_n)
+    counting = min(sample.few_counting, fine.cells.effective_n)
+    if np.isinf(sample.few_counting):
+        return fine.cells
     cells = fine.merged(int(np.clip(counting, 2, _CLUSTER_CELLS))).cells
     count = np.maximum(np.round(cells.count * counting / cells.effective_n), 1.0)
     return replace(cells, count=count, effective_n=counting)

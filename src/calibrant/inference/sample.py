@@ -150,6 +150,11 @@ _BALANCED = 1e-9
 _BATCH = 64
 
 
+#: Fewer events or non-events among the rows of clusters that count are few.
+#: Test: tests/inference/test_sample.py::test_rows_of_clusters_count_by_how_alike_they_look_if_few_have_events.
+FEW_EVENTS = 10
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Scores and outcomes of one task, in the form that intervals and tests need.
@@ -248,6 +253,36 @@ class Sample:
         """Whether there are no clusters of several rows."""
         return self.cluster is None or self.clusters == len(self.cluster)
 
+    @cached_property
+    def few_counting(self) -> float:
+        """The rows that count if those of a cluster are as alike as they look; infinite if many of them have events.
+
+        Few events lie in few clusters, whose sums then say little of how they vary. Whether they are few is seen from
+        the predictions made right on average, as a gap that all rows share makes them no more alike.
+        """
+        rate, mean = (float(sums.sum()) / self.table.total for sums in (self.table.observed, self.table.predicted))
+        if self.independent or isinstance(self.source, BinTable):
+            return np.inf
+        p = self.rows.predicted.astype(np.float64)
+        centred = _by_factor(rate, mean, turned=self.turned)(p) if 0 < rate < 1 else p
+        if self._counting(p, centred) * min(rate, 1 - rate) >= FEW_EVENTS:
+            return np.inf
+        return self._counting(p, p)
+
+    def _counting(self, p: Floats, fitted: Floats) -> float:
+        """Rows that count if those of a cluster are as alike as their residuals (see `ClusterSums.design_effect`)."""
+        reach = self.row_share * np.sqrt(p * (1 - p))
+        own = self.row_share * (self.rows.observed - fitted)
+        squares, along, noise, fourth, sums = self.by_cluster(
+            np.stack([own**2, own * reach, reach**2, reach**4, reach], axis=1)
+        ).T
+        some = noise > 0
+        squares, along, noise, fourth, sums = (one[some] for one in (squares, along, noise, fourth, sums))
+        within, total = (squares - along**2 / noise).sum(), (squares * (1 - fourth / noise**2)).sum()
+        alike = 1 - min(max(within / total, 0.0), 1.0) if total > 0 else 0.0
+        effect = 1 + alike * (float((sums**2).sum() / noise.sum()) - 1) if some.any() else 1.0
+        return self.effective_n / effect
+
     def pooled(self, size: int, *, facing: bool = False) -> PooledCells:
         """At most about `size` cells of neighbouring scores; for `facing`, see `fine`."""
         return PooledCells.of(self._facing if facing else self.table.sums, size)
@@ -274,8 +309,12 @@ class Sample:
     def turned(self) -> bool:
         """Whether scores are above 1/2 on average; or else events are more than half; or else cubes of the scores."""
         share, p = self.table.share, self.table.predicted_mean - 0.5
-        odd = np.array([share @ p, float(self.table.observed.sum()) / self.table.total - 0.5, share @ p**3])
-        return bool(odd[np.argmax(np.abs(odd) > _BALANCED)] > _BALANCED)
+        odd = float(share @ p)
+        if abs(odd) <= _BALANCED:
+            odd = float(self.table.observed.sum()) / self.table.total - 0.5
+        if abs(odd) <= _BALANCED:
+            odd = float(share @ p**3)
+        return odd > _BALANCED
 
     @cached_property
     def _facing(self) -> Floats:
@@ -361,7 +400,8 @@ class EventRate:
     probabilities would have. Of clusters the sum is
     over their sums, each divided by :math:`\sqrt{1 - \text{its share}}` since it pulls the mean towards itself, and V
     is multiplied by the square of Student's quantile over the normal one, for as many degrees of freedom as clusters
-    carry the variance. Fewer than five clusters, or than two effective ones, say nothing.
+    carry the variance. Where fewer than ten events or non-events count, no more rows count than do if those of a
+    cluster are as alike as they look. Fewer than five clusters, or than two effective ones, say nothing.
 
     Attributes
     ----------
@@ -375,6 +415,8 @@ class EventRate:
         Degrees of freedom; None for independent rows.
     silent : bool
         Whether clusters are too few to say anything.
+    most : float
+        The rows that count at most.
     """
 
     rate: float
@@ -384,6 +426,7 @@ class EventRate:
     size: float
     freedom: float | None = None
     silent: bool = False
+    most: float = np.inf
 
     @classmethod
     def of(cls, sample: Sample, *, fitted: Columns | None = None, certain: bool = True) -> EventRate:
@@ -408,14 +451,17 @@ class EventRate:
         columns = np.stack([share * (sample.rows.observed - fit(p)) for fit in fits], axis=1)
         sums = sample.by_cluster(columns) / np.sqrt(np.maximum(1 - part, _BALANCED))[:, None]
         own = max(sums.T, key=lambda column: float(column @ column))
-        return cls(rate, mean, float(own @ own), by_model, min(size, float(sample.clusters)), carrying(own**2))
+        counting = sample.few_counting
+        size = min(size, float(sample.clusters), counting)
+        return cls(rate, mean, float(own @ own), by_model, size, carrying(own**2), most=counting)
 
     def rows(self, alpha: float) -> float:
         """The number of independent rows whose rate would vary as much."""
         if not 0 < self.rate < 1:
             return self.size  # nothing is known of the spread within clusters
         variance, alone = self.variance * student_inflation(self.freedom, 1 - alpha), self.rate * (1 - self.rate)
-        return alone / max(variance, self.by_model, _BALANCED * alone / self.size)  # 0 and 1 may be right
+        variance = max(variance, self.by_model, _BALANCED * alone / self.size)  # 0 and 1 may be right
+        return min(alone / variance, self.most)
 
     def limits(self, alpha: float) -> tuple[float, float]:
         """Both ends of the interval of the rate at level 1 - alpha."""

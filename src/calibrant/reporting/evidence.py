@@ -233,12 +233,7 @@ def of_test(test: Significance) -> VerdictTest:
 
 def of_error(estimate: Estimate | None) -> Value | None:
     """An error with the interval of the true error, which is never negative; the estimate is moved inside."""
-    if estimate is None or math.isnan(estimate.value):
-        return None
-    found = Value.of(estimate, 0.0)
-    if found.low is None or found.high is None:
-        return found
-    return replace(found, value=min(max(found.value, found.low), found.high))
+    return None if estimate is None or math.isnan(estimate.value) else Value.of(estimate, 0.0)
 
 
 def of_estimate(estimate: Estimate | None) -> Value | None:

@@ -383,10 +383,15 @@ class Value:
 
     @classmethod
     def of(cls, estimate: Estimate, least: float = -math.inf) -> Value:
-        """An estimate with its interval; neither is below `least`."""
-        found = estimate.interval
-        ends = () if found is None else (max(float(found.low), least), float(found.high))
-        return cls(max(float(estimate), least), *ends)
+        """An estimate with its interval; neither is below `least`.
+
+        With such a bound it is an error, whose estimate is moved inside the interval: noise can put it beside.
+        """
+        found, value = estimate.interval, max(float(estimate), least)
+        if found is None:
+            return cls(value)
+        low, high = max(float(found.low), least), float(found.high)
+        return cls(value if math.isinf(least) else min(max(value, low), high), low, high)
 
     @classmethod
     def rows(cls, value: Floats, low: Floats, high: Floats) -> list[Value]:

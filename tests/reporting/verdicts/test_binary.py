@@ -42,6 +42,12 @@ TABLE = [
         "the true frequency is at least 93 % (95 % bound).",
     ),
     (
+        Probabilities(n=1, events=1, predicted=0.8, observed=Value(1, 0.0125, 1), test=ACCEPTS),
+        "B1", "too few", "caution", None,
+        "The only row had the event, where 0.8 events were predicted; "
+        "the true frequency is at least 1.25 % (95 % bound).",
+    ),
+    (
         replace(PLAIN, n=180, events=6, test=ACCEPTS, error=Value(0.03, 0.0, 0.066), words=Words("patient", "death")),
         "B2", "too few", "caution", None,
         "Too few deaths to judge: 6 among 180 patients. An error of up to 7 points cannot be ruled out.",

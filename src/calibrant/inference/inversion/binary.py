@@ -16,7 +16,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm
 from calibrant.inference.sample import EventRate, Sample
-from calibrant.numerics.binary_inversion import Limits
+from calibrant.numerics.binary_inversion import ROUNDING, Limits
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
@@ -151,7 +151,7 @@ class _Ends:
 
         if self.alpha < 1 - HELD_UP_TO or self.limits.dual.overwhelming:
             return True
-        return MultiScale().of_sample(self.sample, self.rate).p_value <= self.alpha
+        return MultiScale().of_sample(self.sample, self.rate).p_value < self.alpha * (1 - ROUNDING)  # as verdicts do
 
 
 def assumption(limits: Limits, norm: float) -> str:

@@ -34,8 +34,9 @@ def one_outcome(e: Probabilities) -> Row | None:
         sentence = f"No {e.words.event} was observed among {rows_in_words(e)}, where {expected} were predicted{most}."
     else:
         least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least", e.levels[0])
+        every = f"Every one of {rows_in_words(e)}" if e.n > 1 else f"The only {e.words.row}"
         sentence = (
-            f"Every one of {rows_in_words(e)} {had_the_event(e.words.event)}, where {expected} "
+            f"{every} {had_the_event(e.words.event)}, where {expected} "
             f"{plural(e.words.event, kind='event')} were predicted{least}."
         )
     if not e.rejects:
