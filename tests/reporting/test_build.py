@@ -154,7 +154,7 @@ def test_words_that_have_no_plural():
         for wrong in ("sepsises", "diagnosises", "65s", "were sepsis", "Others do"):
             assert wrong not in text
     assert "events of sepsis" in str(shown)
-    assert "2 of 2 groups by age>=65 are miscalibrated" in str(shown)
+    assert "Both groups by age>=65 are miscalibrated" in str(shown)
 
 
 def test_groups_and_times_of_other_rows_are_refused():

@@ -17,6 +17,7 @@ from calibrant.reporting.rounding import (
     count,
     fixed,
     negated,
+    out_of,
     percent,
     points,
     rates,
@@ -383,7 +384,8 @@ def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
     verb = "is" if len(flagged) == 1 else "are"
-    text = f"{count(len(flagged))} of {count(e.number)} classes {verb} miscalibrated after adjustment{totals}."
+    text = f"{out_of(len(flagged), e.number)} classes {verb} miscalibrated after adjustment{totals}."
+    text = _first_up(text)
     yield Finding("CAL212", severity, text)
 
 

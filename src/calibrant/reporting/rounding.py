@@ -161,6 +161,13 @@ def count(number: float) -> str:
     return fixed(number, 1 if small else 0)
 
 
+def out_of(some: int, total: int) -> str:
+    """How many of how many: "2 of 3", "both", "all 3"."""
+    if some == total > 1:
+        return "both" if total == 2 else f"all {count(total)}"
+    return f"{count(some)} of {count(total)}"
+
+
 def approximate(number: float) -> str:
     """A rough whole number: two significant digits."""
     if number < 100:

@@ -90,8 +90,7 @@ def test_recalibration_promises_only_what_its_interval_holds():
 def test_classes():
     section = hand_made.classes()
     assert (
-        titles.classes_title(section)
-        == "7 of 7 classes are miscalibrated; Refunds: 1.77 times as frequent as predicted"
+        titles.classes_title(section) == "All 7 classes are miscalibrated; Refunds: 1.77 times as frequent as predicted"
     )
     quiet = replace(section, rows=tuple(replace(row, flagged=False) for row in section.rows))
     assert titles.classes_title(quiet) == "No class differs beyond chance"

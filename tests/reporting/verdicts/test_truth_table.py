@@ -82,10 +82,10 @@ def test_up_to_eight_groups_are_named_strongest_evidence_first():
     assert text.startswith("g9 (too low), g8")
     assert text.endswith("and 2 more")
     assert flagged_in_words((groups(*rows),)).startswith(
-        "10 of 10 countries are miscalibrated after adjustment, all too low: g9"
+        "all 10 countries are miscalibrated after adjustment, all too low: g9"
     )
     two = (groups(rows[0]), groups(rows[1], column="device"))
-    assert flagged_in_words(two).startswith("2 of 2 groups are")
+    assert flagged_in_words(two).startswith("both groups are")
     assert flagged_in_words((groups(group("a\x1b[31m")),)).endswith("a\\x1b[31m (too low)")
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow, Groups, Recalibration
 from calibrant.reporting.names import listed, map_in_sentence, plural
-from calibrant.reporting.rounding import count, percent, rates, ratio, score
+from calibrant.reporting.rounding import out_of, percent, rates, ratio, score
 from calibrant.results.estimate import Value
 
 Relation = Literal["above", "below", "within chance"]
@@ -77,14 +77,14 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
         if spread:
             return f"{lone.name} differs from the rest: errors are {size} times the predicted spread"
         return f"{lone.name} differs from the rest: {size} times as many {plural(event, kind='event')} as predicted"
-    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(noun, kind='group')}"
+    many = f"{out_of(len(flagged), len(section.rows))} {plural(noun, kind='group')}"
     directions = {row.direction for row in flagged}
     common = directions.pop() if len(directions) == 1 and "mixed" not in directions else None
     if spread and common in ("too narrow", "too wide"):
         return f"The spread is {common} in {many}"
     if common is not None:
         return f"{'Forecasts' if spread else 'Predictions'} are {common} in {many}"
-    return f"{many} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
+    return f"{many[0].upper()}{many[1:]} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
 
 
 def _against_the_rest(flagged: list[GroupRow]) -> GroupRow | None:
@@ -126,7 +126,8 @@ def classes_title(section: Classes, label: str = "class", *, rejected: bool = Fa
     if not flagged:
         spread = ": the error is spread over all of them" if rejected else ""
         return f"No {label} {'by itself ' if rejected else ''}differs beyond chance{spread}"
-    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(label)}"
+    many = f"{out_of(len(flagged), len(section.rows))} {plural(label)}"
+    many = f"{many[0].upper()}{many[1:]}"
     many += f" {'is' if len(flagged) == 1 else 'are'} miscalibrated"
     off = [row for row in flagged if row.ratio.excludes(1.0)]
     if not off:

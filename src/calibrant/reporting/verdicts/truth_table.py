@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple
 from calibrant.data.groups import are_numbers
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import Rounded, bound, count, points, rates, ratio
+from calibrant.reporting.rounding import Rounded, bound, count, out_of, points, rates, ratio
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import Evidence, changed, flagged_groups
 from calibrant.results.estimate import Value, printable
@@ -229,7 +229,7 @@ def flagged_in_words(groups: tuple[Groups, ...]) -> str:
     column = groups[0].column if len(groups) == 1 else ""
     what = plural(printable(column), kind="group") if column and "×" not in column else "groups"
     verb = "is" if len(flagged) == 1 else "are"
-    start = f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment"
+    start = f"{out_of(len(flagged), number)} {what} {verb} miscalibrated after adjustment"
     common = {row.direction for row in flagged}
     if len(flagged) > 1 and len(common) == 1 and "mixed" not in common:
         return (
