@@ -415,6 +415,7 @@ def test_no_bound_of_one_probability_depends_on_the_order_of_rows():
         assert low[0] == pytest.approx(low[1], abs=1e-12)
 
 
+@pytest.mark.no_cover
 def test_seeds_move_little():
     """Three divisions are averaged by default: the spread over seeds is that of one division over the root of 3."""
     rng = np.random.default_rng(32)

@@ -106,6 +106,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", WORLDS)
 def test_changes_are_not_found_where_there_are_none(world):
     """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %; so for periods of a calibrated model."""

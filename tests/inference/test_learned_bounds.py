@@ -71,6 +71,7 @@ def test_a_calibrated_model_is_rarely_bounded_away_from_zero():
     assert np.mean(np.array(lows) > 0) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)
 
 
+@pytest.mark.no_cover
 def test_it_is_the_default_and_judges_more_rows_than_a_split():
     samples = [sample(2000, 3, temperature=1.4, seed=seed)[0] for seed in range(18)]
     found = [SequentialBound().interval(data, norm=1.0) for data in samples]

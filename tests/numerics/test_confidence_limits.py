@@ -127,6 +127,7 @@ def test_sums_of_unlike_parts_are_covered():
     assert np.mean(covered) > 0.93
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("mean", "n"), [(0.5, 200), (0.03, 500), (0.9, 100)])
 def test_the_exact_bounds_fail_no_more_often_than_promised(mean, n):
     rng = np.random.default_rng(0)
@@ -197,6 +198,7 @@ def blocks_of(rng, world):
     return (*(np.reshape(v, (20, 10)).mean(axis=1) for v in (p, y)), np.full(20, 0.05), np.full(20, 10.0)), truth[world]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", ["calibrated", "shift", "rare", "slope"])
 def test_the_limit_of_the_size_of_gaps_is_rarely_above_it(world):
     rng, above = np.random.default_rng(3), 0

@@ -134,6 +134,7 @@ def cross_validated(rng, n, slope):
     return gain_share(entries(y), expit(z), q, "log loss", parameters=1, size=n), 1 - expected(b) / expected(1.0)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("slope", [1.0, 0.7])
 def test_intervals_cover_the_gain_of_the_map(slope):
     rng = np.random.default_rng(11)

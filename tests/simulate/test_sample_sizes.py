@@ -102,6 +102,7 @@ def test_calibration_errors_are_simulated():
     assert json.loads(json.dumps(wide.to_dict()))["n"] == wide.n
 
 
+@pytest.mark.no_cover
 def test_power_of_the_interval_is_that_of_excluding_zero():
     """At the size for `calibration_test` the interval excludes zero less often; `by` asks for its own size."""
     world = World(normal(-1.0, 1.3), ShiftCurve(0.12))
@@ -111,6 +112,7 @@ def test_power_of_the_interval_is_that_of_excluding_zero():
     assert np.mean(seen) > 0.8 - 3 * np.sqrt(0.16 / 60 + 0.16 / 30)
 
 
+@pytest.mark.no_cover
 def test_an_error_is_ruled_out_as_often_as_asked():
     size = cal.sample_size(cal.ece, normal(-1.0, 1.3), power=0.8, below=0.12, runs=30)
     fresh = World(normal(-1.0, 1.3))
@@ -126,6 +128,7 @@ RULED_OUT = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("law", RULED_OUT)
 def test_rows_that_rule_out_an_error_do_so_as_often_as_promised(law):
     """Of fresh samples of that many rows 80% have an interval that ends below the error, from 300 rows on or 3,000."""

@@ -125,14 +125,14 @@ class Decision:
         warnings = [f"Warning: {warning}" for warning in self.warnings]
         if len(self.checks) == 1:
             return [f"Gate: {RESULTS[self.result][0]}. {self.checks[0].sentence}", *warnings]
-        counts = Counter(check.result for check in self.checks)
+        worst, counts = self.result, Counter(check.result for check in self.checks)
         numbers = ", ".join(f"{counts[result]:,} {words}" for result, (words, _) in RESULTS.items() if counts[result])
-        listed = [check for check in self.ordered if check.result == self.result or check.name == ALL_ROWS][:LISTED]
-        more = counts[self.result] - sum(check.result == self.result for check in listed)
+        listed = [check for check in self.ordered if check.result == worst or check.name == ALL_ROWS][:LISTED]
+        more = counts[worst] - sum(check.result == worst for check in listed)
         return [
-            f"Gate: {RESULTS[self.result][0]}. Of {len(self.checks):,} checks: {numbers}.",
+            f"Gate: {RESULTS[worst][0]}. Of {len(self.checks):,} checks: {numbers}.",
             *(f"  {RESULTS[check.result][0].capitalize()}. {check.sentence}" for check in listed),
-            *([f"  {more:,} more: {RESULTS[self.result][0]}."] if more else []),
+            *([f"  {more:,} more: {RESULTS[worst][0]}."] if more else []),
             *warnings,
         ]
 

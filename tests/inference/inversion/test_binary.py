@@ -121,6 +121,7 @@ def spiked(rng, n):
     return np.where(rng.random(n) < 0.25, 0.5, rng.random(n))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("scores", "curve", "truth"),
     [

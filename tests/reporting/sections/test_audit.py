@@ -35,8 +35,8 @@ def test_the_section_has_the_numbers_of_the_audit():
 
 def test_the_twelve_most_important_features_are_shown():
     rng = np.random.default_rng(1)
-    p, X = rng.uniform(0.2, 0.8, 20_000), rng.integers(0, 2, (20_000, 14))
-    y = rng.random(20_000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - (X - 0.5).sum(axis=1)))
+    p, X = rng.uniform(0.2, 0.8, 6000), rng.integers(0, 2, (6000, 14))
+    y = rng.random(6000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - (X - 0.5).sum(axis=1)))
     audit = cal.audit(cal.Binary(y, p), X)
     assert len(audit.features) == 14
     assert len(audited(audit).features) == 12

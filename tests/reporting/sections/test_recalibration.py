@@ -337,6 +337,7 @@ def test_the_gain_by_hand():
     assert gain.value == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.no_cover
 def test_intervals_cover_the_gain_of_the_factor():
     """Of normal errors with the factor f, a predicted factor s has an expected CRPS in closed form."""
     factor, covered = 1.0, []
