@@ -32,6 +32,7 @@ def test_the_printed_table_says_how_many_and_in_which_direction():
     assert "too high" in lines[3]
     assert "0.0500 to 0.1500" in lines[3]
     assert " to " not in lines[4]
+    assert str(ByGroup((result("a", 0.001),), n=100)).startswith("1 group, 1 of them")
 
 
 def test_names_of_groups_are_escaped_in_html():

@@ -356,6 +356,11 @@ def test_a_class_that_never_came_keeps_its_column():
         ([[0.5, 0.6], [0.5, 0.5]], [0, 1], "rows that sum to 1"),
         ([[0.5, 0.2, 0.3], [0.5, 0.2, 0.3]], [0, 1], r"use OneVsRest\(Platt\(\)\)"),
         ([0.5, 0.6], None, "needs scores and y"),
+        (
+            cal.Gaussian([1.0], [0.0], [1.0]),
+            None,
+            "takes Binary or Multiclass predictions, with an outcome of every row",
+        ),
     ],
 )
 def test_bad_input_is_named(scores, y, message):

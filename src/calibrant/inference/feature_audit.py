@@ -78,11 +78,8 @@ class LossSplit(_Fields):
         What features remove beyond that. It does not bound what features could remove: that the map of the score is
         fitted to finitely many rows is part of it.
 
-    Examples
-    --------
     >>> import calibrant as cal
-    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
-    >>> split = found.error.log_loss
+    >>> split = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500}).error.log_loss
     >>> abs(split.total - split.score - split.features) < 1e-12
     True
     """
@@ -107,11 +104,8 @@ class Miscalibration(_Fields):
     log_loss, brier : LossSplit
         What recalibration removes.
 
-    Examples
-    --------
     >>> import calibrant as cal
-    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
-    >>> found.error.l1.interval.low > 0.3
+    >>> cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500}).error.l1.interval.low > 0.3
     True
     """
 
@@ -127,11 +121,8 @@ class FeatureLoss(_Fields):
 
     Correlated features share the credit arbitrarily.
 
-    Examples
-    --------
     >>> import calibrant as cal
-    >>> found = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500})
-    >>> found.features[0].feature
+    >>> cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500}).features[0].feature
     'place'
     """
 

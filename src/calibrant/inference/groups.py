@@ -532,7 +532,8 @@ def summary(result: ByGroup) -> str:
     of = of.replace("columns", "columns and crosses") if search is not None else of
     rule = f"({_ALPHA:.0%}, adjusted for the number of groups)"
     how = ", found on half of the rows and tested on the others," if search is not None and search.confirmed else ","
-    return f"{result._tested:,} groups{of}{how} {some} significantly miscalibrated {rule}."
+    noun = "group" if result._tested == 1 else "groups"
+    return f"{result._tested:,} {noun}{of}{how} {some} significantly miscalibrated {rule}."
 
 
 def notes(result: ByGroup) -> str:

@@ -130,8 +130,10 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         if isinstance(scores, (Binary, Multiclass)):
             classes = scores.classes if isinstance(scores, Multiclass) else (0, 1)
             y, sample_weight, scores = np.asarray(classes)[scores.y_true], scores.weight, scores.y_prob
-        if y is None or isinstance(scores, Predictions):
-            name = type(self).__name__
+        name = type(self).__name__
+        if isinstance(scores, Predictions):
+            fail(f"{name}.fit takes Binary or Multiclass predictions, with an outcome of every row, not {scores!r}.")
+        if y is None:
             fail(f"{name}.fit needs scores and y: requires y to be passed, but the target y is None.")
         validation.require_aligned(y=y, scores=scores, sample_weight=sample_weight)
         checked = self._validate_scores(scores)
