@@ -11,7 +11,7 @@ writes reproduce/results/sentences.csv; what the file holds already is not measu
 reproduce.sentences summary` writes sentences.md from it.
 
 A report without groups or time accuses where the test does. `python -m reproduce.sentences tests [samples]` asks this
-test alone, in many more samples of the calibrated binary worlds.
+test alone, in many more samples of the calibrated worlds of binary data and forecasts.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 import calibrant as cal
+from calibrant.data.forecasts import Forecast
 from calibrant.reporting.verdicts.evidence import VerdictTest
 from reproduce.resumable import measured as measured_cells
 
@@ -355,7 +356,7 @@ def measured_tests(name: str, samples: int) -> dict[str, Any]:
     world, accused = next(world for world in calibrated_worlds() if world.name == name), 0
     for repeat in range(samples):
         data, options = world.make(np.random.default_rng([SEED + 1, repeat, *name.encode()]))
-        if options or not isinstance(data, cal.Binary):
+        if options or not isinstance(data, cal.Binary | Forecast):
             return {}
         accused += VerdictTest("test", cal.calibration_test(data).p_value).rejects
     return {"accused": accused}
@@ -367,7 +368,7 @@ def main(arguments: list[str]) -> None:
         names = [
             world.name
             for world in calibrated_worlds()
-            if measured_tests(world.name, 1)  # of binary rows alone
+            if measured_tests(world.name, 1)  # of binary rows and forecasts alone
         ]
         samples = int((*arguments[1:], "1000")[0])
         measured_cells(TESTS, [(name, samples) for name in names], ("world", "samples"), measured_tests)
@@ -425,7 +426,7 @@ def summary(rows: list[dict[str, str]], tests: list[dict[str, str]]) -> str:
         "|---|---|---|",
         *(f"| {row['world']} | {row['samples']} | {100 * (1 - share(row)):.1f} % |" for row in calm),
         "",
-        "The test that decides these sentences, in other samples of the binary worlds:",
+        "The test that decides these sentences, in other samples of worlds without groups and time:",
         "",
         "| calibrated world | samples | accused |",
         "|---|---|---|",
