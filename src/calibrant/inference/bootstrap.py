@@ -14,13 +14,7 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.inference.sample import (
-    Sample,
-    cluster_labels,
-    cluster_repeats,
-    require_two_rows,
-    row_losses,
-)
+from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, require_two_rows, row_losses
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator

@@ -71,14 +71,7 @@ from calibrant.reporting.layout.elements import (
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
-from calibrant.reporting.text import (
-    classes_shown,
-    confidence_table,
-    covered,
-    gold_in_words,
-    judge_table,
-    shown_groups,
-)
+from calibrant.reporting.text import classes_shown, confidence_table, covered, gold_in_words, judge_table, shown_groups
 from calibrant.results.estimate import Value
 
 
