@@ -55,6 +55,11 @@ def test_rows_tables_clusters_and_the_default_thresholds():
     assert curve.threshold == pytest.approx(np.arange(1, 100) / 100)
     table = cal.net_benefit(cal.BinTable.of(data, cal.table.Distinct()))
     assert table.to_dict() == curve.to_dict()
+    scores = np.repeat([0.1, 0.3, 0.7], 10)  # whose sums over the number of rows are below them by rounding
+    same = cal.Binary(np.tile([0, 1], 15), scores)
+    both = (same, cal.BinTable.of(same, cal.table.Distinct()))
+    at_scores = [cal.net_benefit(one, thresholds=[0.1, 0.3, 0.7]).value for one in both]
+    assert at_scores[1] == pytest.approx(at_scores[0])
     rows = np.repeat(np.arange(300), 4)
     copies = cal.net_benefit(cal.Binary(Y[rows], P[rows], group=rows))
     assert copies.value == pytest.approx(curve.value)

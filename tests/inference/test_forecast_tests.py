@@ -8,7 +8,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.inference import ForecastTest
-from calibrant.inference.forecast_tests import SHARES, component_in_words
+from calibrant.inference.forecast_tests import SHARES, _joined, component_in_words
 
 LEVELS = {
     1: [0.5],
@@ -354,3 +354,10 @@ def test_real_quantiles_of_a_few_series_are_only_tested_as_independent_rows(shar
     assert "warning" in alone.details
     series = np.char.add(data["target"], data["location"])
     assert np.isnan(cal.calibration_test(cal.Quantiles(*columns, sort=True, group=series)).p_value)
+
+
+def test_neighbouring_cells_are_joined_until_two_rows_are_expected():
+    assert _joined(np.array([0.01, 0.03, 0.5, 0.05, 0.31, 0.1]), 40, None).tolist() == [0, 0, 0, 1, 2, 3]
+    assert _joined(np.array([0.01, 0.03, 0.02, 0.04, 0.8, 0.1]), 40, None).tolist() == [0, 0, 0, 1, 1, 2]
+    assert _joined(np.array([0.3, 0.3, 0.37, 0.03]), 40, None).tolist() == [0, 1, 2, 2]
+    assert _joined(np.full(6, 1 / 6), 1000, 3).tolist() == [0, 0, 1, 1, 2, 2]

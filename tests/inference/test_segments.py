@@ -1,5 +1,7 @@
 """Segments: found on one half, confirmed on the other, in words; none where there is nothing."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import calibrant as cal
 from calibrant.data.features import Feature, coded
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference import segments as module
-from calibrant.inference.segments import Condition, _Atoms, _Search, _tested, segments
+from calibrant.inference.segments import Condition, _alike, _Atoms, _Search, _tested, segments
 from calibrant.recalibrate.feature_map import CodedRows
 
 
@@ -22,6 +24,15 @@ def world(n, seed=0, gap=0.2):
     p = rng.uniform(0.1, 0.6, n)
     inside = (X["age"] >= 60) & (X["place"] == "SE")
     return X, p, (rng.random(n) < p + gap * inside).astype(int), inside
+
+
+def test_segments_are_alike_if_they_share_half_their_rows_or_lie_within_each_other_with_one_direction():
+    row, low, high = np.arange(100), SimpleNamespace(direction="too low"), SimpleNamespace(direction="too high")
+    assert _alike(low, row < 60, high, row < 40)
+    assert not _alike(low, row < 60, high, row < 30)
+    assert _alike(low, row < 60, low, row < 20)
+    assert not _alike(low, row < 60, high, row < 20)
+    assert not _alike(low, row < 60, low, (row >= 52) & (row < 62))
 
 
 def test_a_planted_segment_is_named_with_its_means():

@@ -15,6 +15,28 @@ from calibrant.numerics.special import log_softmax, softmax
 from tests.numerics.worlds import draw_classes
 
 
+def test_the_best_table_of_a_pair_is_that_of_the_largest_standardised_sum_of_squares():
+    rng = np.random.default_rng(0)
+    gap, information = rng.normal(size=(4, 3, 5, 3)) * 12, rng.uniform(3.0, 60.0, (4, 3, 5, 3))
+    found, again = tables._candidates(gap, information, np.array([7, 8, 9, 10]))
+    wanted = []
+    for i in range(4):
+        scores = []
+        for j in range(5):
+            g, h = (values[i, :, j][information[i, :, j] > 5] for values in (gap, information))
+            scores.append((np.sum(g**2 / h) - len(g)) / np.sqrt(np.sum(2 + 1 / h)))
+        best = int(np.argmax(scores))
+        g, h, usable = gap[i, :, best], information[i, :, best], information[i, :, best] > 5
+        assert again[i] == (scores[best] > 4)
+        if scores[best] > 7:
+            part = 1 - usable.sum() / np.sum(g[usable] ** 2 / h[usable])
+            wanted.append((7 + i, best, np.clip(np.where(usable, 0.5 * part * g / h, 0), -1.5, 1.5)))
+    assert 0 < len(found) == len(wanted)
+    for (pair, other, values), (i, j, expected) in zip(found, wanted, strict=True):
+        assert (pair, other) == (i, j)
+        np.testing.assert_allclose(values, expected)
+
+
 def case(rng, n, classes, strength):
     """Classes whose log odds are confused along one direction of three inputs."""
     inputs = rng.normal(size=(n, 3)).astype(np.float32)
