@@ -204,7 +204,7 @@ SCORES: dict[str, Draw] = {
 
 
 def ruled_out(scores: str, share: float, samples: int) -> Row:
-    """Of four fresh samples of each `rows_to_rule_out`, the share whose interval ends below this share of the base rate.
+    """Of four fresh samples of each such number, the share whose interval ends below this share of the base rate.
 
     Clustered rows are told no number.
     """
