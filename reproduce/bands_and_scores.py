@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +320,7 @@ def main() -> None:
         wanted = tasks if samples and (asked.parts is None or name in asked.parts) else []
         found = _with_most_samples(measured(RESULTS / f"bands_and_scores_{name}.csv", wanted, keys, function), keys)
         columns = tuple(dict.fromkeys(key for line in found for key in line))
-        pages.append(f"\n## {title}\n\n{(function.__doc__ or '').strip()}\n\n{markdown(found, columns)}")
+        pages.append(f"\n## {title}\n\n{cleandoc(function.__doc__ or '')}\n\n{markdown(found, columns)}")
     (RESULTS / "bands_and_scores.md").write_text("".join(pages), encoding="utf8")
 
 
