@@ -74,14 +74,14 @@ def times(source: str, samples: int, repeats: int) -> dict[str, list[float]]:
 
 def main() -> None:
     before, now = sys.argv[1], str(Path(__file__).parents[1] / "src")
-    samples, runs = 2, 3
+    samples, runs = 2, 2
     every: list[dict[str, list[float]]] = []
     for source in (before, now) * runs:  # in turn, so that a busy minute meets both
-        every.append(times(source, samples, 2))
+        every.append(times(source, samples, 1))
     least = [{name: np.min([one[name] for one in every[k::2]], axis=0) for name in every[k]} for k in (0, 1)]
     lines = [
         f"Processor time at {ROWS:,} rows: milliseconds before -> now, and their ratio; means of {samples} samples, of "
-        f"each the least of {2 * runs} runs in turn. The bars are ratios of 1.5 for `interval(ece)`, 1.2 for `report`.",
+        f"each the least of {runs} runs in turn. The bars are ratios of 1.5 for `interval(ece)`, 1.2 for `report`.",
         "",
         "| world | " + " | ".join(f"`{call}` | ratio" for call in CALLS) + " |",
         "|---" * (1 + 2 * len(CALLS)) + "|",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ SCORES: dict[str, Draw] = {
 
 
 def ruled_out(scores: str, share: float, samples: int) -> Row:
-    """Of four fresh samples of each `rows_to_rule_out`, the share whose interval ends below this share of the rate.
+    """Of four fresh samples of each such number, the share whose interval ends below this share of the base rate.
 
     Clustered rows are told no number.
     """
@@ -319,7 +320,7 @@ def main() -> None:
         wanted = tasks if samples and (asked.parts is None or name in asked.parts) else []
         found = _with_most_samples(measured(RESULTS / f"bands_and_scores_{name}.csv", wanted, keys, function), keys)
         columns = tuple(dict.fromkeys(key for line in found for key in line))
-        pages.append(f"\n## {title}\n\n{(function.__doc__ or '').strip()}\n\n{markdown(found, columns)}")
+        pages.append(f"\n## {title}\n\n{cleandoc(function.__doc__ or '')}\n\n{markdown(found, columns)}")
     (RESULTS / "bands_and_scores.md").write_text("".join(pages), encoding="utf8")
 
 

@@ -368,7 +368,9 @@ def measured(part: str, part_of: float) -> Iterator[tuple[str, dict[str, float]]
         yield from {"coverage": measured_coverage, "pages": measured_pages, "ties": measured_ties}[part](samples)
 
 
-def run(parts: list[str], source: Path | None, part_of: float) -> dict[str, dict[str, dict[str, float]]]:
+def run(
+    parts: list[str], source: Path | None, part_of: float, worlds: list[str] | None
+) -> dict[str, dict[str, dict[str, float]]]:
     """All parts with one source tree, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
@@ -385,6 +387,7 @@ def run(parts: list[str], source: Path | None, part_of: float) -> dict[str, dict
             str(part_of),
             "--parts",
             *parts,
+            *(["--worlds", *worlds] if worlds else []),
         ]
         subprocess.run(command, check=True, env=environment, cwd=here)
         found: dict[str, dict[str, dict[str, float]]] = json.loads(path.read_text(encoding="utf8"))
@@ -397,26 +400,31 @@ def main() -> None:
     parser.add_argument("--before", type=Path)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--part-of", type=float, default=1.0)
+    parser.add_argument("--worlds", nargs="+", help="of the level and the power; all of them by default")
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
+    if asked.worlds:
+        for some in (LEVEL, POWER):
+            for name in set(some) - set(asked.worlds):
+                del some[name]
     if asked.write is not None:
         found = {part: dict(measured(part, asked.part_of)) for part in asked.parts}
         asked.write.write_text(json.dumps(found), encoding="utf8")
         return
     for part in asked.parts:
-        after = run([part], None, asked.part_of)
-        before = run([part], asked.before, asked.part_of) if asked.before is not None else {}
+        after = run([part], None, asked.part_of, asked.worlds)
+        before = run([part], asked.before, asked.part_of, asked.worlds) if asked.before is not None else {}
         keep(part, before.get(part, {}), after[part], asked.part_of)
     report()
 
 
 def keep(part: str, before: dict[str, dict[str, float]], after: dict[str, dict[str, float]], part_of: float) -> None:
-    """Replace the lines of one part in the file."""
+    """Replace the lines of one part in the file, or those of the worlds that were measured."""
     path = RESULTS / "coherence.csv"
     old = []
     if path.exists():
         with open(path, newline="", encoding="utf8") as file:
-            old = [line for line in csv.DictReader(file) if line["part"] != part]
+            old = [line for line in csv.DictReader(file) if line["part"] != part or line["world"] not in after]
     samples = max(1, round(SAMPLES[part] * (part_of if part != "ties" else 1)))
     for world, found in after.items():
         for quantity, value in found.items():
@@ -477,10 +485,12 @@ def _table(part: str, lines: list[dict[str, str]]) -> list[str]:
         short = [f"{float(one):.3g}" if one else "" for one in pair]
         return " → ".join(short) if short[0] else short[1]
 
-    head = [f"## {TITLES[part]}", "", f"{lines[0]['samples']} samples of each world.", ""]
-    table = ["| world | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    samples = {line["world"]: line["samples"] for line in lines}
+    head = [f"## {TITLES[part]}", ""]
+    table = ["| world | samples | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
     for world in sorted(worlds, key=worst):
-        table.append(f"| {world} | " + " | ".join(shown(cells[world, name]) for name in names) + " |")
+        found = " | ".join(shown(cells[world, name]) for name in names)
+        table.append(f"| {world} | {samples[world]} | {found} |")
     return [*head, *table, ""]
 
 

@@ -416,7 +416,7 @@ def features(page: Page) -> Iterator[str]:
         yield f"the verdict does not say: {found['sentence']}"
     for one in found["segments"]:
         seen, said = one["observed"], one["predicted"]
-        if not found["significant"] and not re.search("by (itself|themselves)", found["sentence"]):
+        if not found["significant"] and "detects no miscalibration" not in found["sentence"]:
             yield f"{one['name']} is off, but: {found['sentence']}"
         if (one["direction"] == "too high") != (seen["value"] < said) or one["adjusted"] > 0.05:
             yield f"{one['name']} is {one['direction']}, p {one['adjusted']}: predicted {said}, observed {seen}"

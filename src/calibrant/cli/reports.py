@@ -114,8 +114,8 @@ def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
     The second is left out where predictions are SQL, which `apply` does not take.
 
     >>> print(commands("Platt", ["paid.csv"], Columns("fraud", ("score",))))
-    calibrant recalibrate paid.csv --truth fraud --prob score \
-        --method platt -o map.json
+    calibrant recalibrate paid.csv --truth fraud \
+        --prob score --method platt -o map.json
     calibrant apply map.json new.csv --prob score \
         -o recalibrated.csv
     """
