@@ -415,6 +415,16 @@ def test_no_bound_of_one_probability_depends_on_the_order_of_rows():
         assert low[0] == pytest.approx(low[1], abs=1e-12)
 
 
+def test_no_two_samples_have_one_order_of_bets():
+    """One order of sorted rows for all samples of a seed would not be random: its bets would favour the same rows."""
+    rng, bound = np.random.default_rng(34), cal.estimators.SplitSampleBound()
+    p = rng.random(1000)
+    y = rng.random(1000) < p**3
+    low = [cal.variational_error(y, scores, bound=bound).interval.low for scores in (p, p * (1 - 1e-12))]
+    assert low[0] == pytest.approx(low[1], abs=0.03)
+    assert abs(low[0] - low[1]) > 1e-5
+
+
 @pytest.mark.no_cover
 def test_seeds_move_little():
     """Three divisions are averaged by default: the spread over seeds is that of one division over the root of 3."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,14 +119,18 @@ def cross_fitted_interval(value: float, error: float, bound: CrossFittedBound) -
 
 
 def split_sample_interval(
-    contributions: Floats, count: Floats, size: float, bound: SplitSampleBound, *, seed: int
+    contributions: Floats, count: Floats, size: float, bound: SplitSampleBound, *, seed: int, salt: int
 ) -> Interval:
-    """The exact bound from contributions in [-size, size], each of which occurred `count` times."""
+    """The exact bound from contributions in [-size, size], each of which occurred `count` times.
+
+    Bets depend on the order, which is random: sorted contributions in an order that the seed alone decides would not be
+    independent draws. The `salt` tells samples apart.
+    """
     n = int(count.sum())
     shifted = (np.clip(contributions, -size, size) + size) / (2 * size)
     if n <= BETTING_ROWS:
         rows = np.repeat(shifted, count.astype(np.intp))
-        low = betting_lower_bound(generator(seed, "order of contributions").permutation(rows), 1 - bound.level)
+        low = betting_lower_bound(generator(seed, "order of contributions", salt).permutation(rows), 1 - bound.level)
         how = "betting"
     else:
         low = bernstein_lower_bound(shifted, count, 1 - bound.level)
@@ -317,7 +322,8 @@ class Variational:
         if size is None:
             fail("The split-sample bound needs bounded contributions: give the Distance a `bound`.", ValueError)
         values = self._contributions(rows, norm, part)
-        return split_sample_interval(values, rows.weight, size, bound, seed=self.settings.seed)
+        salt = crc32(rows.observed.tobytes(), crc32(rows.predicted[:, 0].tobytes()))
+        return split_sample_interval(values, rows.weight, size, bound, seed=self.settings.seed, salt=salt)
 
 
 def _source(data: Any, y_prob: ArrayLike | None) -> Source:
@@ -355,7 +361,7 @@ def _evaluation_part(rows: CrossFitted) -> CrossFitted:
         message = "The split-sample bound is exact only for independent rows without weights; use CrossFittedBound."
         raise ValueError(message)
     part = rows.take(rows.fold == TRAINING_PARTS)
-    if rows.columns == 1:  # bets depend on the order; multiclass rows have one of their own
+    if rows.columns == 1:  # no result depends on the order of rows; multiclass rows have an order of their own
         part = part.take(np.lexsort((part.observed, part.predicted[:, 0])))
     return replace(part, n=round(float(part.weight.sum())))
 
