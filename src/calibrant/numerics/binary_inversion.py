@@ -7,6 +7,7 @@ rows, and the upper limit adds the largest misfit of the fit. docs/methods/inter
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -59,7 +60,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DualBound:
+class DualBound(ABC):
     r"""Lower limit by duality: :math:`E[f(S)(S - Y)] \le E|S - h(S)|` for every function with :math:`|f| \le 1`.
 
     f is the fitted gap of the other folds divided by its standard error, cut to [-1, 1], and ψ the sum over folds of
@@ -71,14 +72,14 @@ class DualBound:
     part: SmoothPart
     noise: CellNoise
 
-    @cached_property
+    @property
+    @abstractmethod
     def observed(self) -> float:
         """ψ of the sample."""
-        raise NotImplementedError
 
+    @abstractmethod
     def simulated(self, gap: Floats, probability: Floats) -> Floats:
         """ψ of simulated samples with this true gap and the noise of this probability."""
-        raise NotImplementedError
 
     def limit(self) -> float:
         """The lower limit, 0 where it is positive by rounding alone."""
