@@ -69,7 +69,7 @@ html_theme_options = {
     "show_nav_level": 1,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
-    "secondary_sidebar_items": {"peers": [], "**": ["page-toc"]},
+    "secondary_sidebar_items": {"**": ["page-toc"], "peers": []},  # the last match counts
     "footer_start": ["copyright"],
     "footer_end": [],
 }
