@@ -168,6 +168,13 @@ def test_cox_of_separated_outcomes_and_of_certain_scores():
     assert cal.inference.Cox().test(cal.Binary([0, 1], [0.0, 1.0])).p_value == 1
 
 
+def test_the_kernel_of_one_score_is_one():
+    data = cal.Binary(np.arange(100) % 2, np.full(100, 0.3))
+    found = cal.calibration_test(data, method=cal.inference.KernelTest(draws=99))
+    assert found.statistic == pytest.approx(0.2**2)
+    assert found.p_value == 0.01
+
+
 def test_the_kernel_statistic_is_the_biased_kernel_error():
     data = cal.Binary([0, 1, 0, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9])
     expected = cal.kernel_error(data, kernel=cal.estimators.LaplaceKernel(0.5), unbiased=False)

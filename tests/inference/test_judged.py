@@ -126,6 +126,10 @@ def test_few_labels_of_the_rarer_outcome_leave_errors_and_slopes_to_the_gold_lab
         found, alone = cal.interval(estimator, data), cal.interval(estimator, data.labelled())
         assert tuple(found.interval) == pytest.approx(tuple(alone.interval), nan_ok=True)
         assert "fewer than 20 gold labels of the rarer outcome" in found.method
+        assert float(found) == pytest.approx(float(alone))
+    cubic = cal.interval(partial(cal.ece, norm=3), data)  # ends follow from those of L2, but no estimate does
+    assert np.isnan(cubic)
+    assert 0 <= cubic.interval.low < cubic.interval.high
 
 
 def test_fewer_than_twenty_labelled_groups_state_no_error():
