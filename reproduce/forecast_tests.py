@@ -339,6 +339,9 @@ def write_page() -> None:
     common = Counter(int(row["samples"]) for row in level).most_common(1)[0][0]
     rates = [float(row["at 5 %"]) for row in level if int(row["samples"]) == common]
     chance = chance_of(rates, common)
+    so_far = ", ".join(
+        f"{len(rows(part, []))} of {len(wanted)} cells of {part}" for part, wanted in tasks(1000).items()
+    )
     python = ".".join(map(str, sys.version_info[:3]))
     versions = f"Python {python}, NumPy {np.__version__}, SciPy {scipy.__version__}, calibrant {cal.__version__}"
     text = f"""# The default test of forecasts
@@ -348,6 +351,8 @@ def write_page() -> None:
 Every cell has random numbers of its own, other than those of earlier runs. The test simulates its null distribution
 with one seed, so that the level of a cell is that of a rank among 3,999 samples: 0.05 with a standard error of 0.0034,
 beside that of the samples of the table, 0.0069 of 1,000 and 0.0138 of 250.{chance}
+
+Measured so far: {so_far}.
 
 ## Level at 5 %
 
