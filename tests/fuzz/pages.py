@@ -409,7 +409,7 @@ def features(page: Page) -> Iterator[str]:
     found = audited_by(page)
     if found is None:
         return
-    off = "predictions are off" in found["sentence"]
+    off = re.search("off by (at least|an unknown)", found["sentence"]) is not None
     if off != found["significant"] or found["significant"] != (found["p_value"] <= 0.05):
         yield f"p = {found['p_value']}, but: {found['sentence']}"
     if (off or found["segments"]) and found["sentence"] not in page.verdict.second:
