@@ -1,14 +1,16 @@
 """Does `compare` of two models that answered the same questions hold its level, and does its interval cover?
 
 ``python -m reproduce.confidence_pairs --samples 500`` writes reproduce/results/confidence_pairs.md, with the lowest
-coverage first; what its CSV file holds already is not measured again. Every model is right or wrong by itself: both
-share the difficulty of the questions, which moves their confidences, and given these the outcomes depend on each other
-through a normal copula. In clusters (passages of 4 questions) both are shared by the questions of a passage as well.
-The chance of being right is a known curve of the confidence, so that the true error is a mean over confidences.
+coverage first; cells that its CSV file holds with as many samples are not measured again. Every model is right or
+wrong by itself: both share the difficulty of the questions, which moves their confidences, and given these the outcomes
+depend on each other through a normal copula. In clusters (passages of 4 questions) both are shared by the questions of
+a passage as well. The chance of being right is a known curve of the confidence, so that the true error is a mean over
+confidences.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -112,17 +114,17 @@ def cell(world: str, norm: int, n: int, passage: int, correlation: float, sample
 
 def page(rows: list[Row]) -> str:
     """How many cells cover, and all of them."""
-    least = min(int(row["samples"]) for row in rows)
+    least, most = (end(int(row["samples"]) for row in rows) for end in (min, max))
     below = [row for row in rows if float(row["covered"]) < 0.93]
     equal = max(float(row["rejected"]) for row in rows if float(row["truth"]) == 0)
     return (
         "# Two models on the same questions: does the difference of their calibration errors cover?\n\n"
-        f"{made_with()} `python -m reproduce.confidence_pairs --samples 500`.\n\n"
-        f"95 % intervals of `compare` of two `Confidence` in {len(rows)} cells of known truth, {least} samples "
-        f"each; coverage is below 0.93 in {len(below)} of them. By chance it varies with a standard deviation of "
-        f"{(0.95 * 0.05 / least) ** 0.5:.3f} or less. Where both errors are the same, no difference is rejected at 5 % "
-        f"in at most {equal:.3f} of samples. `passage`: questions per cluster; `correlation`: of the normal variables "
-        "behind both outcomes, given the confidences. Nothing was chosen in these samples.\n\n"
+        f"{made_with()} `python -m reproduce.confidence_pairs`.\n\n"
+        f"95 % intervals of `compare` of two `Confidence` in {len(rows)} cells of known truth, {least} to {most} "
+        f"samples each; coverage is below 0.93 in {len(below)} of them. By chance it varies with a standard deviation "
+        f"of {(0.95 * 0.05 / least) ** 0.5:.3f} or less. Where both errors are the same, no difference is rejected at "
+        f"5 % in at most {equal:.3f} of samples. `passage`: questions per cluster; `correlation`: of the normal "
+        "variables behind both outcomes, given the confidences. Nothing was chosen in these samples.\n\n"
     ) + markdown(rows, (*KEYS, "truth", "covered", "low_above", "high_below", "width", "rejected"), "covered")
 
 
@@ -131,7 +133,11 @@ def main() -> None:
     samples = asked_samples(__doc__)
     hardest_first = list(WORLDS)[::-1]
     tasks = [(world, norm, *design, samples) for design in DESIGNS for world in hardest_first for norm in (2, 1)]
-    rows = measured(RESULTS / "confidence_pairs.csv", tasks if samples else [], KEYS, cell)
+    path = RESULTS / "confidence_pairs.csv"
+    with path.open(newline="") as file:  # a cell with more samples is not measured again with fewer
+        known = {tuple(row[key] for key in KEYS[:-1]) for row in csv.DictReader(file) if int(row["samples"]) >= samples}
+    tasks = [task for task in tasks if tuple(map(str, task[:-1])) not in known]
+    rows = measured(path, tasks if samples else [], KEYS, cell)
     (RESULTS / "confidence_pairs.md").write_text(page(rows), encoding="utf8")
 
 
