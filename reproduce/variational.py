@@ -349,6 +349,7 @@ def main() -> None:
     parser.add_argument("--forget", default="", metavar="METHOD", help="measure this method again")
     parser.add_argument("--repeats", type=int, default=10**6, help="the most repeats of a cell")
     parser.add_argument("--go-on", action="store_true", help="go on with an interrupted --forget")
+    parser.add_argument("--note", default="", help="a sentence for the page, where its parts are of several runs")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     final = options.out / "variational.csv"
@@ -359,7 +360,7 @@ def main() -> None:
         run(store, name, options.effort, options.processes, only=options.forget, repeats=options.repeats)
     from reproduce.variational_report import write
 
-    write(store, options.out, options.effort)
+    write(store, options.out, options.effort, options.note)
     if store.path != final:
         shutil.copyfile(store.path, final)
 

@@ -177,7 +177,7 @@ def table1(store) -> list[str]:
         "| map | binary L1 | binary squared | multiclass L2 | multiclass squared | CPU s per 1000 rows |",
         "|---|---|---|---|---|---|",
     ]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods = sorted(dict.fromkeys(row["method"] for row in rows), key=lambda method: method != "default")
     for method in methods:
         published = [f" ({value})" for value in PUBLISHED_TABLE_1.get(method, ())] or [""] * 4
         wanted = (("binary", "L1"), ("binary", "squared"), ("several", "L2"), ("several", "squared"))
@@ -208,8 +208,8 @@ def _share(rows: list[dict], method: str, kind: str, norm: str) -> str:
     return f"{np.mean(shares):.1f} ± {np.std(shares) / np.sqrt(len(shares)):.1f}" if shares else "not run"
 
 
-def write(store, out: Path, effort: str) -> None:
-    """Write variational.md and the figures."""
+def write(store, out: Path, effort: str, note: str = "") -> None:
+    """Write variational.md and the figures; a note says what was measured when, if not all of it in one run."""
     lines = [
         "# Berta et al. (2026), A Variational Estimator for Calibration Errors",
         "",
@@ -217,6 +217,8 @@ def write(store, out: Path, effort: str) -> None:
         f"SciPy {scipy.__version__}, calibrant {cal.__version__}. `python -m reproduce.variational --effort {effort}`",
         "",
     ]
+    if note:
+        lines += [note, ""]
     if effort == "short":
         lines += ["Stored cells were kept, some of them of earlier days; `make reproduce` starts from nothing.", ""]
     for part in (figure1, table2, figure3, bound, table1):
