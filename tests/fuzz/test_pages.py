@@ -31,6 +31,7 @@ def test_pages_that_contradicted_themselves_do_not_any_more(seed):
         60122,  # a horizon of a few calibrated forecasts, condemned at p = 6e-22
         60292,  # rows above and around a threshold that are off alone
         60396,  # an ECE inside of its interval, printed outside
+        70732,  # a segment of nothing but events, whose interval ended at .9999999999999999
     ],
 )
 def test_pages_of_any_task_and_option_that_contradicted_themselves_do_not_any_more(seed):

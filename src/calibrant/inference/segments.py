@@ -360,7 +360,7 @@ def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
     square = float(ndtri((1 + level) / 2)) ** 2
     middle = (share + square / (2 * n)) / (1 + square / n)
     reach = math.sqrt(square * share * (1 - share) / n + (square / (2 * n)) ** 2) / (1 + square / n)
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+    return max(min(middle - reach, share), 0.0), min(max(middle + reach, share), 1.0)  # shares of 0 and 1 are ends
 
 
 def _confirmed(rows: CodedRows, candidates: list[_Candidate], part: slice, alpha: float) -> list[Segment]:
