@@ -124,7 +124,7 @@ def test_free_directions_do_not_slow_the_search_down():
     codes = (0.6 * z + 0.3 * np.roll(z, 1, axis=1) + rng.gumbel(size=z.shape)).argmax(axis=1)
     found = minimise(MatrixLogLoss(np.ascontiguousarray(z.T), codes, None, Penalty(1e-9, 1e-9, 1e-9)), tolerance=1e-12)
     assert found.left <= 1e-12
-    assert found.evaluations < 150
+    assert 1 < found.evaluations < 150
 
 
 def test_huge_logits_do_not_overflow():
