@@ -321,7 +321,7 @@ def table(part: str, by: Callable[[Row], Any]) -> str:
 
 
 def chance_of(rates: list[float], samples: int) -> str:
-    """Whether the cells vary more than ranks in so many samples do."""
+    """Whether the cells vary more than ranks in this many samples do."""
     if not rates:
         return ""
     variance = 0.05 * 0.95 * (1 / samples + 1 / 4000)
