@@ -366,7 +366,7 @@ def _top(bins: ScoreBins) -> Bin | None:
     return None if first == 0 else bins.inside(float(cells.low[first]), 1.0)
 
 
-#: The numbers of bins that are tried, as long as a bin of equal mass has at least so many rows.
+#: The numbers of bins that are tried, as long as bins of equal mass have enough rows.
 #: Test: tests/reporting/sections/test_reliability.py::test_a_bin_needs_rows.
 STOPS = (2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
 #: Rows that a bin of equal mass needs.
