@@ -102,8 +102,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     -----
     `sample_weight` is always passed to the map. It is also passed to the classifier (for a pipeline, to its last step);
     a classifier that accepts no weights raises an error. With scikit-learn's metadata routing, the classifier (each
-    step of a pipeline) and the splitter get what they request; weights that no part requested or declined raise an
-    error.
+    step of a pipeline) and the splitter get what they request; an error is raised if one that accepts weights has
+    neither requested nor declined them.
 
     Examples
     --------
