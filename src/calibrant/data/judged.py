@@ -72,7 +72,7 @@ class NextLabels:
 
 
 class Judged(Predictions):
-    r"""Answers with a judge's score each, and gold labels for a few of them.
+    r"""Answers, each with a judge's score, and gold labels for a few of them.
 
     `gold` says whether an answer is right, and `p` is the confidence that it is. All rows have the score of a judge: a
     language model, a second annotator or a heuristic. The judge is recalibrated: m is its cross-fitted forecast of
@@ -80,7 +80,7 @@ class Judged(Predictions):
 
     .. math:: \tilde y_i = m_i + R_i w_i (y_i - m_i), \qquad R_i = 1 \text{ where gold is known, else } 0,
 
-    is the *rectified outcome*, whose mean is that of gold whatever the judge, if rows were labelled with probability
+    is the *rectified outcome*. Whatever the judge, its mean is that of gold if rows were labelled with probability
     proportional to :math:`1 / w_i`. `interval`, `by_group` and `compare` use it for `accuracy`, `observed_expected`,
     `calibration_slope` and calibration errors. A useless judge widens intervals by up to 10 %, and a wrong one does not
     bias them. A group without gold labels gets no number.
@@ -95,8 +95,8 @@ class Judged(Predictions):
         The judge's score of each row, on any scale and in either direction; missing where the judge gave none. Several
         judges are the columns of a matrix or frame.
     weight : array-like, optional
-        Of labelled rows: 1 / the probability with which the row was chosen to be labelled, up to a common factor; other
-        entries are ignored. By default labelled rows are treated as a simple random sample.
+        For labelled rows: 1 / the probability with which the row was chosen to be labelled, up to a common factor;
+        other entries are ignored. By default labelled rows are treated as a simple random sample.
     group : array-like, optional
         Rows that depend on each other, such as the answers to one question.
     by : array-like, or a mapping, list or frame of several, optional
@@ -106,8 +106,8 @@ class Judged(Predictions):
     -----
     The forecast is a ridge logistic regression of gold on the score, the log odds of p and a column for each group of
     `by`, fitted without the fold of each labelled cluster, and shrunk towards a constant as far as held-out gold labels
-    suggest. Gold labels are treated as true. Labels chosen by interest rather than with known probabilities cannot be
-    corrected for.
+    suggest. Gold labels are treated as true. Nothing can correct for labels that were chosen because the rows looked
+    interesting, rather than with known probabilities.
 
     References
     ----------

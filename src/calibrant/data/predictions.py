@@ -275,10 +275,11 @@ class Confidence(Binary):
     """The confidence of a model in each of its answers, and whether the answer was right.
 
     The event is "this answer is right". A confidence of 0.1 therefore means *probably wrong*, not a confident
-    prediction of the opposite: `risk_coverage` ranks by the confidence itself, `overconfidence` is a confidence above
-    the accuracy everywhere, `accuracy` is the mean of `correct`, and reports say over- and under-confident. Every other
-    estimator, interval and test gives the same numbers as for ``Binary(correct, confidence)``. Two models that answered
-    the same questions have outcomes of their own, and `compare` pairs them question by question.
+    prediction of the opposite: `risk_coverage` ranks by the confidence itself, `overconfidence` means a confidence
+    above the accuracy on either side of 1/2, `accuracy` is the mean of `correct`, and reports say over- and
+    under-confident. Every other estimator, interval and test gives the same numbers as for
+    ``Binary(correct, confidence)``. Two models that answered the same questions each have their own outcomes, and
+    `compare` pairs them question by question.
 
     Parameters
     ----------

@@ -208,10 +208,11 @@ def debiased_ece(
     .. math:: S = \sum_k \frac{w_k}{W}\bigl[2\lvert g_k\rvert^q - \mathrm E\lvert g_k + s_k Z\rvert^q\bigr],
               \qquad g_k = \bar p_k - \bar y_k,
 
-    which for q = 2 is the line above. For q > 2 the same with noise of twice the variance is added, weighted so that
-    the bias is gone both at zero error and, to first order, far from it. On positive-unlabeled data s_k^2 is the
-    variance that the two samples give to the gap (`calibrant.pu.Gaps`). A bin of one row adds nothing but keeps its
-    weight. The result may be negative; `.clipped` is the customary max(0, value). ``details["power"]`` is S itself.
+    which for q = 2 is the line above. For q > 2 a second term of this kind, with noise of twice the variance, is added,
+    weighted so that the bias vanishes both at zero error and, to first order, far from it. On positive-unlabeled data
+    s_k^2 is the variance that the two samples give to the gap (`calibrant.pu.Gaps`). A bin of one row adds nothing but
+    keeps its weight. The result may be negative; `.clipped` is the customary max(0, value). ``details["power"]`` is S
+    itself.
 
     References
     ----------
@@ -327,14 +328,14 @@ def sweep_ece(
     rank: Rank = "floor",
     **columns: Unpack[Columns],
 ) -> Estimate:
-    r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose mean outcomes increase.
+    r"""Monotonic sweep calibration error, ECE_sweep: binned, with as many bins as keep mean outcomes increasing.
 
     .. math:: b^\star = \max\{b : \bar y_1 \le \dots \le \bar y_{b'} \text{ for every } b' \le b\}
 
     and the result is `ece` with b* bins. If the true calibration curve is increasing, bins whose outcomes are out of
     order are too small to be reliable. Equal scores are never split, so the result does not depend on the order of the
-    rows (published code splits them and moves by a tenth). Where every b is in order (separable outcomes) each distinct
-    score is a bin.
+    rows (published code splits them, and its result then varies by a tenth). Where every b is in order (separable
+    outcomes) each distinct score is a bin.
 
     Parameters
     ----------

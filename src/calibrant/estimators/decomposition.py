@@ -100,10 +100,10 @@ def decompose(
     data : Predictions, fine BinTable, or y_true
     score : {"brier", "log_loss"}
     method : {"corp", "variational"}, optional
-        By default "corp", and "variational" for multiclass data. This puts the cross-fitted map of `variational_error`
-        in the place of isotonic regression: it is not biased upward by fitting its own rows. In expectation the
-        miscalibration is then at most the true one and the refinement at least, for every map; parts may come out
-        negative by chance.
+        By default "corp", and "variational" for multiclass data. The latter replaces isotonic regression by the
+        cross-fitted map of `variational_error`, which is not biased upward by fitting its own rows. Whatever the map,
+        the expected miscalibration is then at most the true one, and the expected refinement at least the true one;
+        parts may be negative by chance.
     floor : float in [0, 0.5)
         For the log loss: probabilities (predicted, recalibrated and base rate alike) are moved into [floor, 1 - floor]
         before logarithms are taken, see `log_loss`. With 0 the score is infinite where an outcome of predicted

@@ -105,9 +105,9 @@ def kernel_error(
         Its bandwidth is by default the median distance among at most 1024 predictions, taken at equal steps of weight
         in sorted order: no draw is involved, and the order of the rows does not matter.
     unbiased : bool
-        False gives the biased version, which keeps pairs i = j and is never below zero but for rounding. For that one
-        a weight of 2 is a row twice. For the unbiased one it is not: two copies of a row are a pair, a row and itself
-        are none.
+        False gives the biased version, which keeps pairs i = j and is never below zero except for rounding. In this
+        version a weight of 2 is the same as two copies of the row. In the unbiased one it is not: two copies of a row
+        form a pair, a row and itself do not.
 
     References
     ----------

@@ -139,10 +139,10 @@ def accuracy(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns
 
     .. math:: \frac1W \sum_i w_i r_i, \qquad r_i = 1 \text{ where row } i \text{ is right, else } 0
 
-    Of `Confidence` and `Judged` data, whose rows are answers, r is whether the answer is right; of `Multiclass` data,
-    whether the most probable class was observed; of `Binary` data, whether the outcome was the more probable one (1
+    For `Confidence` and `Judged` data, whose rows are answers, r is whether the answer is right; for `Multiclass` data,
+    whether the most probable class was observed; for `Binary` data, whether the outcome was the more probable one (1
     where y_prob is at least one half). Its interval is by `calibrant.inference.MidP`; that of judged answers uses all
-    rows, see `Judged`. How often an event happens is not its accuracy, see `observed_expected`.
+    rows, see `Judged`. How often an event happens is not an accuracy: see `observed_expected`.
 
     Examples
     --------

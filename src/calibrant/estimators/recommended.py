@@ -56,11 +56,11 @@ def of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
 def averaged_error(
     data: Data = None, y_prob: Column = None, *, norm: float = 1, **columns: Unpack[Columns]
 ) -> Estimate:
-    r"""Model-averaged calibration error: the default `calibration_error` of one probability, near zero if calibrated.
+    r"""Model-averaged calibration error: the default `calibration_error` for one probability, near zero if calibrated.
 
     Penalised logistic curves g_m of the score, from the identity to rough splines, are fitted to all rows. Their
     weights w_m come from the leave-one-out likelihood and from the marginal likelihood, which counts more the more it
-    favours the identity. With the plug-in square A of the average and the part V of it that is due to noise alone,
+    favours the identity. With A the average of the squared gaps and V the part of A that is due to noise alone,
 
     .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
               \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
@@ -69,10 +69,10 @@ def averaged_error(
     where bars are means over the rows. Well above the noise, shrinkage of the curves (downward) and noise (upward)
     balance, and nothing is subtracted; as noise explains more of A, the result goes to zero.
 
-    For calibrated predictions it is nearest to zero in all nine cells simulated (reproduce/results/choose.md). For
+    For calibrated predictions it is nearest to zero in all nine simulated cases (reproduce/results/choose.md). For
     miscalibrated predictions no estimator is best everywhere: in the ten published worlds it has less bias than
-    `debiased_ece` and `sweep_ece` (reproduce/results/averaged.md); in 18 cells of other worlds it has the smaller root
-    mean squared error in 7. With few rows, and where the error changes quickly with the score, it is too low.
+    `debiased_ece` and `sweep_ece` (reproduce/results/averaged.md); in 7 of 18 cases from other worlds it has a smaller
+    root mean squared error than both. With few rows, and where the error changes quickly with the score, it is too low.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def interval_error(
     largest gap. Central intervals do not see a shift of all outcomes; `quantile_error` does.
 
     This kind of calibration is marginal: any forecast passes it after `CdfIsotonic`, even one whose spread is
-    independent of the errors. `ence` tells those apart.
+    independent of the errors. `ence` detects that.
 
     Parameters
     ----------

@@ -95,7 +95,8 @@ def spread_curve(
 ) -> ForecastCurve:
     """RMSE against root mean variance per bin of the predicted spread: the reliability diagram of regression.
 
-    The band is where the RMSE of a calibrated bin stays, given its number of rows and the kurtosis of the errors.
+    The band is the range in which the RMSE of a calibrated bin stays, given its number of rows and the kurtosis of the
+    errors.
 
     References
     ----------

@@ -121,7 +121,7 @@ def crps(data: ForecastData = None, mean: Column = None, std: Column = None, **c
     Gaussian: closed form. Draws: the fair version, unbiased for the distribution behind the ensemble,
     :math:`\frac1m\sum_j\lvert x_j - y\rvert - \frac{1}{m(m-1)}\sum_{j<k}\lvert x_j - x_k\rvert`. Quantiles: twice the
     pinball loss, each level standing for the levels nearest to it. Distribution: Gauss-Legendre on both sides of F(y);
-    of counts, the sum over them.
+    for counts, the sum over them.
 
     References
     ----------

@@ -49,7 +49,7 @@ def ence(
     bins: Binning = EqualMass(10),
     **columns: Unpack[BinnedColumns],
 ) -> Estimate:
-    r"""Expected normalised calibration error, ENCE: relative gap of error and predicted spread over bins of the spread.
+    r"""Expected normalised calibration error, ENCE: relative gap of error and spread, in bins of the predicted spread.
 
     .. math:: \sum_k \frac{w_k}{W} \frac{\lvert \mathrm{RMV}_k - \mathrm{RMSE}_k\rvert}{\mathrm{RMV}_k}, \qquad
               \mathrm{RMV}_k^2 = \overline{\sigma^2}, \quad \mathrm{RMSE}_k^2 = \overline{(y-\mu)^2} \text{ in bin } k
@@ -70,8 +70,8 @@ def ence(
     Parameters
     ----------
     data : Gaussian, Distribution, Samples, BinTable, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next. Several outputs are pooled, and each one's
-        value stands in ``details["outputs"]``.
+        What to measure; with plain arrays, `mean` and `std` come next. Several outputs are pooled, and the value of
+        each one is in ``details["outputs"]``.
     bins : Binning
         How to cut the predicted standard deviations.
 
@@ -144,7 +144,7 @@ def debiased_ence(
     bins: Binning = EqualMass(10),
     **columns: Unpack[BinnedColumns],
 ) -> Estimate:
-    r"""Root mean square relative gap of error and spread over bins, without what noise adds to it; ENCE_debias (L2).
+    r"""Root mean square relative gap between error and spread over bins, less what noise adds; ENCE_debias (L2).
 
     .. math:: S = \sum_k \frac{w_k}{W} \Bigl(q_k - \frac{2\sqrt{q_k}}{m_k} + 1\Bigr), \qquad
               \operatorname{sign}(S)\sqrt{\lvert S\rvert}, \qquad q_k = \mathrm{MSE}_k / \mathrm{MV}_k
@@ -153,7 +153,8 @@ def debiased_ence(
     a bin has, given its rows and the kurtosis of the errors. Under that law S is unbiased for the sum of
     :math:`(\mathrm{RMSE}_k/\mathrm{RMV}_k - 1)^2`: 0 on average when calibrated, whatever the number of bins. The root
     is on the scale of `ence`, and equals it in large samples where the spread is off by the same factor in every bin.
-    It may be negative; ``details["power"]`` is S, and ``details["null"]`` its root's range for a perfect forecaster.
+    It may be negative; ``details["power"]`` is S, and ``details["null"]`` the range of its root for a perfect
+    forecaster.
 
     References
     ----------
@@ -186,7 +187,7 @@ def debiased_ence(
 def sweep_ence(
     data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
 ) -> Estimate:
-    r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
+    r"""ENCE with the largest number of equal-mass bins whose mean squared errors rise with the predicted spread.
 
     The monotone sweep of `sweep_ece` on the table of squared errors: errors grow with a useful spread, so bins whose
     errors are out of order are dominated by noise. Of the ways to choose the number of bins it has the least bias both

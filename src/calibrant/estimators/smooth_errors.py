@@ -145,8 +145,9 @@ def kde_ece(
               \hat f(x) = \frac1W\sum_i w_i K_b(x, p_i)
 
     where q is `norm` and K_b the triweight kernel :math:`\tfrac{35}{32}(1 - u^2)^3`, u = (x - p) / 3b, of standard
-    deviation b, reflected at 0 and at 1. Rows are shared by the neighbouring two of 2^16 + 1 nodes and convolved by
-    FFT; time is linear in the rows and nothing is sorted. Results are resolved to the node spacing, 1.5e-5.
+    deviation b, reflected at 0 and at 1. Each row is shared between the two nearest of 2^16 + 1 nodes, and the nodes
+    are convolved by FFT; time is linear in the rows and nothing is sorted. Results are resolved to the node spacing,
+    1.5e-5.
 
     Parameters
     ----------
@@ -250,13 +251,13 @@ def smooth_ece(
               \mathrm{smECE}_{\sigma^\star} = \sigma^\star
 
     where K_sigma is the Gaussian kernel reflected at 0 and 1 as often as needed. smECE_sigma does not increase with
-    sigma, so the fixed point is unique. There is nothing to choose. It is a consistent calibration measure: small if
-    and only if the predictions are near calibrated ones.
+    sigma, so the fixed point is unique. There is no parameter to choose. It is a consistent calibration measure: small
+    if and only if the predictions are near calibrated ones.
 
-    Rows are shared by the neighbouring two of 2^16 + 1 nodes, and the smoothing is exact in the cosines of [0, 1];
-    time is linear in the rows and nothing is sorted. With spacing h = 2^-16, smECE_sigma is off by at most
-    (h / sigma)^2 / 8 times the mean of \|y - p\| (3e-7 at sigma = 0.01) plus about 1e-6 of its own size for the
-    integral; a result below h itself is only known to be below h.
+    Each row is shared between the two nearest of 2^16 + 1 nodes, and the smoothing is exact in the cosines of [0, 1];
+    time is linear in the rows and nothing is sorted. With spacing h = 2^-16, smECE_sigma is off by at most (h /
+    sigma)^2 / 8 times the mean of \|y - p\| (3e-7 at sigma = 0.01) plus about 1e-6 of its own size for the integral; a
+    result below h itself is only known to be below h.
 
     Parameters
     ----------
@@ -267,8 +268,8 @@ def smooth_ece(
     Notes
     -----
     The authors' package `relplot` (1.0.3) counts the end nodes of its grid once where reflection makes them count
-    twice. That halves the mass of scores of exactly 0 and 1: with half of the rows at 1, half at 1/2 and no
-    positives it gives 0.67 for 0.75. It also searches sigma in steps of 0.001.
+    twice. That halves the mass of scores of exactly 0 and 1: with half of the rows at 1, half at 1/2 and no positives
+    it gives 0.67 instead of 0.75. It also searches sigma in steps of 0.001.
 
     References
     ----------

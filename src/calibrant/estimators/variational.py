@@ -55,9 +55,9 @@ def variational_error(
     outcome (one-hot for multiclass data), and u_p(d) the gradient of the p-norm at d. The squared and the KL error
     are differences of Brier and log scores. The result may be negative by chance; use `.clipped` to clip it at zero.
 
-    The target in the norm p is :math:`(E|f - E[Y|f]|^p)^{1/p}` for one probability (binary predictions, top
-    labels), as by `ece`, and :math:`E\lVert f - E[Y|f]\rVert_p`, the mean length of a vector, for multiclass data. So
-    for one probability the norm is that of the whole function, with :math:`u_p(d)_i = \operatorname{sign}(d_i)
+    The target in the norm p is :math:`(E|f - E[Y|f]|^p)^{1/p}` for one probability (binary predictions, top labels), as
+    for `ece`, and :math:`E\lVert f - E[Y|f]\rVert_p`, the mean length of a vector, for multiclass data. So for one
+    probability the norm is that of the whole function, with :math:`u_p(d)_i = \operatorname{sign}(d_i)
     |d_i|^{p-1} / (\mathrm{mean}|d|^p)^{(p-1)/p}`, mean over the fold. The paper uses the length of each row there too,
     which for one number is the L1 error for every p: ``norm=1`` here.
 

@@ -51,7 +51,7 @@ def assert_calibrated(
     level : float in (0, 1)
     per_group : array-like of shape (n,), or mapping of group to table, optional
         Each group must pass as well. Lower ends hold simultaneously for all groups at the level; upper ends need no
-        adjustment, since each group has to show its error by itself.
+        adjustment, since every group has to pass by itself.
     limits : mapping, optional
         Further limits by the names of `calibrant.inference.Gate`, e.g. ``{"relative": 0.25, "oe": (0.8, 1.25)}``.
 

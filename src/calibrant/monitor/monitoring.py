@@ -73,15 +73,15 @@ class Series(NamedTuple):
 class Monitor:
     r"""Monitor calibration over time, with a bound on the probability of a false alarm.
 
-    **A calibrated model ever raises an alarm with a probability of at most `alpha`**, however often you look. The
+    **The probability that a calibrated model ever raises an alarm is at most `alpha`**, however often you look. The
     evidence is the wealth of bets against calibration (`calibrant.monitor.bets`), averaged over many alternatives and
     possible dates of a change; the alarm is raised when it reaches 1 / alpha. The state holds sums per cell of the
     score and block of periods, so deliveries may arrive late or in any order, and states can be merged.
 
     The guarantee holds if, given the outcomes already delivered, the rows of a delivery are independent and have the
-    predicted probabilities. Three things break it: one outcome is known earlier than the other (pass `horizon`, and
-    deliver whole periods), rows of a delivery are dependent (pass `cluster`), or outcomes refer to overlapping windows
-    of time (deliver windows that do not overlap).
+    predicted probabilities. Three things break it: one of the two outcomes is known sooner than the other (pass
+    `horizon`, and deliver whole periods), rows of a delivery are dependent (pass `cluster`), or outcomes refer to
+    overlapping windows of time (deliver windows that do not overlap).
 
     Parameters
     ----------

@@ -164,10 +164,10 @@ def show_versions() -> None:
 def warm_up() -> bool:
     """Start the compiled loops of ``calibrant[fast]`` now, so that no later call waits for them.
 
-    Numba takes half a second to start in each process, and some twenty seconds the very first time on a machine, when
-    it compiles and keeps the machine code on disk. Without this call it is started by the first call on an array
-    so large that it pays (some hundred million rows in a few bins). A service that streams or measures all day calls
-    this once when it starts. Results are the same with and without: bins and cells to the bit, sums to 1e-12.
+    Numba takes half a second to start in each process, and about twenty seconds the very first time on a machine, when
+    it compiles and keeps the machine code on disk. Without this call, it starts at the first call on an array large
+    enough for it to pay off (about a hundred million rows in a few bins). A service that streams or measures all day
+    calls this once when it starts. Results are the same with and without: bins and cells to the bit, sums to 1e-12.
 
     The environment variable ``CALIBRANT_FAST=off`` switches the compiled loops off, ``on`` demands them. Arrays of
     millions of rows are shared among as many threads as ``OMP_NUM_THREADS`` says, or else as there are processors.

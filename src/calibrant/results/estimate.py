@@ -54,7 +54,7 @@ def text_table(lines: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval that says its level, method, side and target. It need not contain the estimate.
+    """A confidence interval with its level, method, side and target. It need not contain the estimate.
 
     Attributes
     ----------
@@ -139,8 +139,8 @@ class Component:
 class Significance:
     """The result of a test; a small `p_value` is strong evidence against the null hypothesis.
 
-    `draws` is the number of simulated samples behind the p-value, or None if it has a formula. A test that combines
-    several components lists them; `decided` is the one that determines the p-value, None if there is only one.
+    `draws` is the number of simulated samples behind the p-value, or None if it comes from a formula. A test that
+    combines several components lists them; `decided` is the one that determines the p-value, None if there is only one.
 
     >>> Significance(statistic=2.5, p_value=0.0124, method="Spiegelhalter z", n=500)
     <Spiegelhalter z: statistic 2.5, p = 0.0124, n=500>
@@ -172,10 +172,11 @@ class Significance:
 
 
 class Estimate(float):
-    """An estimate. It *is* a float; the rest is provenance.
+    """An estimate: a float that also says how it was computed.
 
-    Arithmetic gives plain floats, so provenance is never inherited by accident. The data are not kept. `print` and
-    f-strings show the interval where there is one; JSON, `float` and formats such as ``f"{e:.3f}"`` give the number.
+    Arithmetic gives plain floats, so a new number never carries the description of an old one by accident. The data are
+    not kept. `print` and f-strings show the interval where there is one; JSON, `float` and formats such as
+    ``f"{e:.3f}"`` give the number.
 
     Attributes
     ----------

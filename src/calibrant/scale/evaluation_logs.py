@@ -170,14 +170,15 @@ def read_eval(
         ``samples_*.jsonl`` of lm-evaluation-harness (``--log_samples``); ``.eval`` or ``.json`` of Inspect; a run
         folder of HELM; an output file of OpenAI's Batch API; or a folder of such.
     correct : str, optional
-        What says whether an answer is right, if there are several: a metric of lm-evaluation-harness (``"acc"``, with a
-        filter ``"exact_match,strict-match"``) or HELM, a scorer of Inspect (``"choice"``, or ``"scorer/key"``).
+        The field that says whether an answer is right, if there are several: a metric of lm-evaluation-harness
+        (``"acc"``, with a filter ``"exact_match,strict-match"``) or HELM, a scorer of Inspect (``"choice"``, or
+        ``"scorer/key"``).
     confidence : str, optional
         A scorer of Inspect or a statistic of HELM that is the confidence. By default it is computed: the softmax of the
         log-likelihoods of the choices (per character for ``acc_norm``), the probability of the answer's letter among
         letters, or HELM's ``max_prob``.
     judge : str, optional
-        A scorer of Inspect that is a judge's score.
+        A scorer of Inspect that holds a judge's score.
     answers : mapping, optional
         The right letter of each ``custom_id``, which an output of the Batch API does not hold.
 

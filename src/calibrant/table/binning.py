@@ -61,7 +61,8 @@ class EqualMass:
 
     With `rank="ceil"` the rank is ceil(rows * b / n_bins) instead, as in the code published with the monotonic sweep
     (Roelofs et al., 2022), which puts the row of rank r = 0, 1, ... into bin floor(r * n_bins / rows). Without ties
-    its numbers come out exactly; tied scores, which it splits in the order of the rows, are kept together here.
+    this reproduces the numbers of that code exactly; tied scores, which that code splits in the order of the rows, stay
+    together here.
 
     >>> import calibrant as cal
     >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges

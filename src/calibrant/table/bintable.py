@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BinTable:
-    """Per bin or cell: lowest and highest score, and the sums of `SUMS`.
+    """A table of bins or cells: the range of scores in each, and the sums listed in `SUMS`.
 
     Tables of bins (`EqualWidth`, `EqualMass`, `Edges`) keep empty bins. Fine tables (`Distinct`, `HybridGrid`,
     `LogGrid`) hold only cells that have rows, and `coarsen` turns them into bins.
@@ -87,18 +87,19 @@ class BinTable:
     n, total : int, float
         Number of rows, and sum of all weights.
     count, weight, weight_squares : array
-        Rows, sum of weights and of squared weights. Counts are whole unless an edge had to cut a cell.
+        Rows, sum of weights and of squared weights. Counts are whole numbers unless the edge of a bin had to split a
+        cell.
     predicted, observed, predicted_squares, product, observed_squares : array
         Weighted sums of predictions, outcomes (of labelled positives on positive-unlabeled data), their squares and
         their product. Squared predictions are NaN in bins of fixed edges made from unweighted probabilities.
     task : Labelled, Spread or Unlabeled
         What the columns mean: probabilities and outcomes, squares of predicted spreads and of errors, or probabilities
-        of unlabeled rows and labelled positives. Only tables of equal tasks can be added.
+        of unlabeled rows and labelled positives. Only tables of the same task can be added.
     invalid : mapping of text to int
         Rows that were left out when the table was made, by reason; empty where there were none.
     weight_unit : int
         The power of 2^512 that weights beyond about 1e77 were divided by, and those below 1e-77 multiplied by. Only
-        tables of one unit can be added.
+        tables with the same unit can be added.
 
     Examples
     --------
