@@ -1,4 +1,4 @@
-"""How sure can one be? Intervals that cover, tests that hold their level, comparisons, bands and groups.
+"""How sure is a result? Intervals that cover, tests that keep their level, comparisons, bands and groups.
 
 Here belongs what says how sure a result is. Estimates themselves are in `estimators`, figures in `plot`.
 

@@ -42,7 +42,7 @@ class Bootstrap(validation.Simulated):
     resampled.
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
-    nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
+    nominal coverage, so `Inversion` is the default for calibration errors. The bootstrap is the default for scores of
     forecasts and of multiclass data. Scores that are a mean over rows are resampled from the rows' losses, which are
     computed once; independent rows are divided into clusters for that as well.
 

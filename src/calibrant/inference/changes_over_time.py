@@ -47,7 +47,7 @@ class Period:
     null : tuple of float
         Between which ratios a calibrated model lies in 95 % of samples.
     p_value : float
-        That the model is calibrated in this period, adjusted for the number of periods (Holm).
+        For the hypothesis that the model is calibrated in this period, adjusted for the number of periods (Holm).
 
     >>> Period("May", 200.0, 30.0, 40.0, Value(0.75, 0.53, 1.04), (0.72, 1.28), 0.09).ratio.value
     0.75
@@ -157,7 +157,7 @@ def over_time(
     level: float = 0.95,
     seed: int = 0,
 ) -> OverTime:
-    r"""Calibration by period, and whether it changed at some point of time.
+    r"""Calibration by period, and whether it changed at some point in time.
 
     Per period, the events observed over those expected, :math:`\sum y_i / \sum p_i` (for forecasts the error-to-spread
     ratio, the root of the mean squared :math:`z_i = (y_i - \mu_i) / \sigma_i`), with an interval and a p-value adjusted

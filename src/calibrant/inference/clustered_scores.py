@@ -191,17 +191,17 @@ class ClusteredScore:
     :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`, as in `ProfileLikelihood`. Rows of a cluster may depend on each other in
     any way. Where all scores are the same, only the total is tested (Student's t).
 
-    Few events lie in few clusters, whose sums then hardly vary at all. So the p-value is at least that of the
-    chi-square of the same scores with the variance of calibrated outcomes, :math:`D \sum_i b_i^2 x_i x_i^\top` with
-    :math:`b_i = w_i \sqrt{p_i (1 - p_i)}` and x the two columns. The design effect D lies between that of independent
-    rows and that of rows that share their fate, by how alike the residuals :math:`a_i = w_i (y_i - p_i)` of a cluster
-    are:
+    If events are few, they lie in few clusters, and the sums of the other clusters hardly vary. So the p-value is at
+    least that of the chi-square of the same scores with the variance of calibrated outcomes,
+    :math:`D \sum_i b_i^2 x_i x_i^\top` with :math:`b_i = w_i \sqrt{p_i (1 - p_i)}` and x the two columns. The design
+    effect D lies between that of independent rows and that of perfectly dependent ones, depending on how alike the
+    residuals :math:`a_i = w_i (y_i - p_i)` of a cluster are:
 
     .. math:: D = 1 + \rho \Bigl(\frac{\sum_c (\sum_{i \in c} b_i)^2}{\sum_i b_i^2} - 1\Bigr), \qquad
               1 - \rho = \frac{\sum_c \bigl(\sum a_i^2 - (\sum a_i b_i)^2 / \sum b_i^2\bigr)}
                             {\sum_c \sum a_i^2 \bigl(1 - \sum b_i^4 / (\sum b_i^2)^2\bigr)}
 
-    Ten clusters without any event thus count as ten rows, not as hundreds: the rows of each may have one outcome.
+    Ten clusters without any event thus count as ten rows, not as hundreds: all rows of a cluster may share one outcome.
 
     Notes
     -----

@@ -45,8 +45,8 @@ class PairedCrossFits:
     .. math:: \bar d \pm z\, 1.5\, \frac{\mathrm{sd}(d)}{\sqrt n}.
 
     Noise that both models share cancels. The factor 1.5 allows for folds that share training rows (it is the measured
-    one of `CrossFittedBound`). Both errors are found in part only, the more the better the map; a model whose error is
-    hard to find looks better than it is.
+    one of `CrossFittedBound`). The maps find only part of both errors, more of it the better the map; a model whose
+    error is hard to find looks better than it is.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ _OWN_NAME = ("mean score", "ranking", "expected estimate")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference between two models on the same rows, of the true errors where an error is estimated.
+    """The difference between two models on the same rows; where an error is estimated, between their true errors.
 
     Where both predict the same for all rows, it is zero, without uncertainty.
 
@@ -110,8 +110,9 @@ class Comparison:
     quantity : str
         What differs by `difference`, for example "true error (L1)".
     difference : float
-        Of the quantity: by `PairedGaps` that of the true errors, whichever estimator of them is given, by `Bootstrap`
-        value_a - value_b less its bias over draws. Negative where A is better.
+        The estimated difference in `quantity`. With `PairedGaps` it is that of the true errors, whichever of their
+        estimators is given; with `Bootstrap` it is value_a - value_b less its bias over draws. Negative where A is
+        better.
     interval : Interval
         For the difference; its target is the quantity.
     note : str

@@ -284,23 +284,23 @@ LEVEL = 0.95
 class PairedGaps(validation.Simulated):
     r"""The difference of two true calibration errors, with the noise that both models share.
 
-    *L2 and squared errors.* Rows are divided into cells of neighbouring scores, for each model by its own. With
+    *L2 and squared errors.* Rows are divided into cells of neighbouring scores, for each model by its own scores. With
     residuals r = s - y, the mean of the products of residuals of different rows (clusters, where there is a group) of a
-    cell is an estimate of its squared gap without bias, so that
+    cell is an unbiased estimate of its squared gap, so that
 
     .. math:: D = Q_a - Q_b, \qquad Q = \sum_j w_j \, \overline{r_i r_{i'}}
 
-    is one of the difference of squared errors, whatever the curves are. Its variance is that of a U-statistic, from the
-    rows in pairs: what both models share cancels, all noise but that of the difference of their Brier scores if they
-    rank the rows alike. There are 2√n cells, and up to four times as many as long as that raises the variance by no
-    more than a quarter. The p-value is that of D. The difference of the errors is D / (θ_a + θ_b): its interval allows
-    for all sums θ_a² + θ_b² within three standard errors. It is extended away from zero by what cells half the size
-    show.
+    is an unbiased estimate of the difference of squared errors, whatever the curves are. Its variance is that of a
+    U-statistic, from the rows in pairs. Noise that both models share cancels: if they rank the rows alike, all of it
+    but that of the difference of their Brier scores. There are 2√n cells, and up to four times as many as long as that
+    raises the variance by no more than a quarter. The p-value is that of D. The difference of the errors is D / (θ_a +
+    θ_b): its interval allows for all sums θ_a² + θ_b² within three standard errors. It is extended away from zero by
+    what cells half the size show.
 
-    *Other norms* have no estimate without bias. Each model has an estimate θ̂ whose median is the error of its fitted
-    gap, and the limits l and u of `Inversion`, which do not assume a smooth gap; h is the upper limit of the error
-    of the fitted gap alone. They are combined as the limits of a difference of correlated estimates are (MOVER,
-    method of variance estimates recovery), except for the misfit u - h that the data may hide, which is added in full,
+    *Other norms* have no unbiased estimate. Each model has an estimate θ̂ whose median is the error of its fitted gap,
+    and the limits l and u of `Inversion`, which do not assume a smooth gap; h is the upper limit of the error of the
+    fitted gap alone. They are combined as the limits of a difference of correlated estimates are (MOVER, method of
+    variance estimates recovery), except for the misfit u - h that the data may hide, which is added in full,
 
     .. math:: L = \hat\theta_a - \hat\theta_b - \sqrt{(\hat\theta_a - l_a)^2 + (h_b - \hat\theta_b)^2
               - 2 r (\hat\theta_a - l_a)(h_b - \hat\theta_b)} - (u_b - h_b),

@@ -144,11 +144,10 @@ class PairedFits(validation.Simulated):
 
     The gap of each model is fitted as by `SpreadInversion` or by `calibrant.pu.PUInversion`. Its coordinates c are
     shrunk by :math:`\kappa = \sqrt{\max(0, 1 - \operatorname{tr} C / |c|^2)}` to the size that noise of covariance C
-    leaves, and
-    the errors are norms of what remains; the statistic is their difference v. Then multiples of smoothed and of
-    straight gaps are taken for the truth of both models, coordinates are drawn about them from the normal distribution
-    with the joint covariance of both models over rows (clusters, where there is a group), and shrunk as before. With
-    mean m and standard deviation s of the drawn differences, the interval is
+    leaves, and the errors are norms of what remains; the statistic is their difference v. Then multiples of smoothed
+    and of straight gaps are used as the truth of both models, coordinates are drawn about them from the normal
+    distribution with the joint covariance of both models over rows (clusters, where there is a group), and shrunk as
+    before. With mean m and standard deviation s of the drawn differences, the interval is
 
     .. math:: \{\,\theta_a - \theta_b : \; |v - m(\theta_a, \theta_b)| \le z\, s(\theta_a, \theta_b)\,\}
 

@@ -104,12 +104,12 @@ def net_benefit(
     treatment per row; standardized, it is divided by the prevalence π, and 1 is the best possible. A model is useful at
     t only if its net benefit exceeds that of treating everyone and of treating no one.
 
-    Intervals are pointwise or, with ``band="simultaneous"``, at a higher level by the largest deviation of a Gaussian
-    curve whose points vary together as these do. The two shares have mid-P intervals, which are combined by the method
-    of variance estimates recovery (MOVER) with their multinomial correlation; standardized, the two are the sensitivity
-    and the ratio of false positives to events. Weights count by Kish's number of rows. Clusters divide it by the design
-    effect of the net benefit at that threshold. What miscalibration costs at each threshold is
-    `calibrant.inference.miscalibration_cost`.
+    Intervals are pointwise. With ``band="simultaneous"`` they have a higher level, derived from the largest deviation
+    of a Gaussian curve whose points have the same correlations. The shares of true and of false positives have mid-P
+    intervals, which are combined by the method of variance estimates recovery (MOVER) with their multinomial
+    correlation; when standardized, the two are the sensitivity and the ratio of false positives to events. Weights
+    count by Kish's number of rows. Clusters divide it by the design effect of the net benefit at that threshold. What
+    miscalibration costs at each threshold is `calibrant.inference.miscalibration_cost`.
 
     Parameters
     ----------

@@ -75,8 +75,8 @@ class LossSplit(_Fields):
     score : Estimate
         What recalibrating the score alone removes.
     features : Estimate
-        What features remove beyond that. It does not bound what features could remove: that the map of the score is
-        fitted to finitely many rows is part of it.
+        What features remove beyond that. It does not bound what features could remove, because it includes what the map
+        of the score loses by being fitted to finitely many rows.
 
     >>> import calibrant as cal
     >>> split = cal.audit([0, 1] * 500, [0.4] * 1000, {"place": ["a", "b"] * 500}).error.log_loss
@@ -100,7 +100,7 @@ class Miscalibration(_Fields):
         Cross-fitted E|E[Y | X, p] - p|, a lower bound of it in expectation. Its interval is one-sided: an error that no
         map has found leaves no trace, so there is no upper bound.
     l1_score : Estimate
-        The same of maps of the score alone.
+        The same for maps of the score alone.
     log_loss, brier : LossSplit
         What recalibration removes.
 
@@ -117,7 +117,7 @@ class Miscalibration(_Fields):
 
 @dataclass(frozen=True)
 class FeatureLoss(_Fields):
-    """How much log loss held-out rows lose when one feature is shuffled among them.
+    """By how much the log loss of held-out rows rises when one feature is shuffled among them.
 
     Correlated features share the credit arbitrarily.
 
@@ -262,26 +262,27 @@ def audit(
     The hypothesis is E[Y | X, p] = p. Then outcomes given (X, p) are Bernoulli with known probabilities, so that every
     statistic whose coefficients do not depend on the outcomes it is applied to has a known law:
 
-    - **test**: three looks share the significance. The score alone (15 %); sums of squared residuals of tables of every
-      one and two features, and their single cells (50 %); and maps that were learnt on earlier blocks of rows, whose
-      correlation with the residuals of the next block has a known law whatever was learnt (35 %).
+    - **test**: three looks share the significance. The score alone (15 %); sums of squared residuals in tables of every
+      feature and every pair of features, and the single cells of these tables (50 %); and maps that were learnt on
+      earlier blocks of rows, whose correlation with the residuals of the next block has a known law whatever was learnt
+      (35 %).
     - **error**: :math:`\mathbb E|\mathbb E[Y \mid X, p] - p| \ge \mathbb E[g(X, p)(Y - p)]` for every g in [-1, 1]
       that was learnt on other rows; and what recalibration removes of log loss and Brier score.
     - **segments**: found on one half of the rows and confirmed on the other, and the other way round.
-    - **features**: what is lost when one is shuffled. **repair()**: the `FeatureMap`.
+    - **features**: by how much the log loss rises when one of them is shuffled. **repair()**: the `FeatureMap`.
 
     Parameters
     ----------
     data : Binary, Multiclass, Gaussian, Quantiles or Distribution, or y_true
         With plain arrays, `y_prob` comes next, then `X`. Rows must be new to the model. With a `group`, rows of a group
         may depend on each other. Multiclass predictions are audited by their top label and by each class, which share
-        the error rates; of forecasts, whether the central 90 % interval (for quantiles, between the outermost levels)
-        holds its share of outcomes.
+        the error rates; forecasts are audited by whether the central 90 % interval (for quantiles, between the
+        outermost levels) contains its share of the outcomes.
     X : data frame, mapping of columns, or array
         One row per prediction. Numbers, booleans and categories (text); a missing value is a category of its own. Any
         columns, whether or not the model uses them.
     alpha : float
-        Significance of the segments, and one less the confidence of the bound.
+        Significance level of the segments; the bound has the confidence 1 - alpha.
     seed : int
         Decides the splits of the rows. The order of rows and columns does not matter.
     most : int

@@ -209,8 +209,8 @@ class LogScale:
     with m the amount by which L may be too low because rare large errors are not in the sample: between 1.5 and 3 times
     the share of the largest term in the sum of z², more with heavier tails. Weights count by Kish's number of rows.
     Over clusters the variance is that of the jackknife, or that of normal errors with the correlation seen within
-    clusters if larger, and z the quantile of Student's distribution; nothing is claimed of fewer than 6 effective
-    clusters. Of ensembles L is the logarithm of the squared stretch, see `calibrant.scale_factor`, whose terms are
+    clusters if larger, and z the quantile of Student's distribution; with fewer than 6 effective clusters nothing is
+    claimed. For ensembles L is the logarithm of the squared stretch, see `calibrant.scale_factor`, whose terms are
     bounded, and m is 0.
 
     Examples
@@ -254,22 +254,22 @@ _MOST, _FEWEST, _COUNTS = 1999, 199, 50_000_000
 
 @dataclass(frozen=True, eq=False)
 class CoverageByGroup:
-    r"""Are quantiles or ensembles calibrated in every group of rows, and without a trend over groups in an order?
+    r"""Test that quantiles or ensembles are calibrated in every group of rows, without a trend over ordered groups.
 
     A forecast of quantiles places the outcome in one of q + 1 cells whose probabilities are the differences of the
     levels, and an ensemble in one of m + 1 equally probable ranks. The scores of bias and spread of these cells
     (`calibrant.estimators.regression_common.cell_scores`), and whether the outcome is inside an interval of nominal
-    coverage, are summed over each group and, with the number of the group about its mean, over all of them. The largest
-    of all these standardised sums is compared with those of counts drawn from the probabilities of the cells: one
-    p-value for all groups, adjusted ones for each, and limits of all coverages together which exclude the nominal one
-    only where the adjusted p-value is small.
+    coverage, are summed over each group and, multiplied by the centred number of the group, over all groups. The
+    largest of all these standardised sums is compared with those of counts drawn from the probabilities of the cells:
+    one p-value for all groups, adjusted p-values for each, and simultaneous limits for all coverages, which exclude the
+    nominal one only where the adjusted p-value is small.
 
     Attributes
     ----------
     sums : array of shape (groups, scores)
         Standardised sums of bias (positive: forecasts too low), spread (positive: too narrow), and coverage if asked.
     trend : array of shape (scores,) or None
-        The same of the trend over the groups; None where they have no order.
+        The same sums for the trend over the groups; None where they have no order.
     alone, largest : arrays
         Simulated: the largest sum of each group, (samples, groups), and the largest of all, (samples,), sorted.
 

@@ -90,36 +90,37 @@ def component_in_words(component: Component) -> str:
 class ForecastTest(validation.Simulated):
     r"""Test of predicted distributions that combines seven components into one p-value of exact level.
 
-    Every forecast states with which probability its outcome lies in which part of its distribution: between two
-    quantiles, at a rank among draws, at the normal score :math:`z = \Phi^{-1}(F(y))`. Scores of that place have mean 0
-    and variance 1 under calibration: z (*bias*), :math:`(z^2 - 1)/\sqrt2` (*spread*), and the Hermite polynomials of
-    degree three and four, constant beyond 3 standard deviations (*skewness*, *tails*); over cells their means, made
-    orthogonal in this order. A score of which few levels leave less than 5 % is not used. The *shape* is the chi-square
-    of counts in cells. *Spread by width* and *bias by width* are the scores times the number of the fifth of the
-    predicted widths (thirds below 100 rows).
+    Every forecast states the probability that its outcome lies in each part of its distribution: between two quantiles,
+    at a rank among draws, at the normal score :math:`z = \Phi^{-1}(F(y))`. Scores of that place have mean 0 and
+    variance 1 under calibration: z (*bias*), :math:`(z^2 - 1)/\sqrt2` (*spread*), and the Hermite polynomials of degree
+    three and four, constant beyond 3 standard deviations (*skewness*, *tails*); over cells these scores are replaced by
+    their means. They are made orthogonal in this order; a score of which less than 5 % is left, because there are few
+    levels, is not used. The *shape* is the chi-square of counts in cells. *Spread by width* and *bias by width*
+    multiply the scores of spread and of bias by the number of the fifth to which the predicted width belongs (thirds
+    below 100 rows).
 
     Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
-    bias 0.36, spread 0.30, spread by width 0.10, skewness and tails 0.07, shape and bias by width 0.05. The p-value
-    is the rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it
-    is that minimum itself (Bonferroni). Among the components that reject by themselves, the one of the strongest
-    evidence decided; it must also stand out against the variance of its own scores in the sample, or the shape decided.
+    bias 0.36, spread 0.30, spread by width 0.10, skewness and tails 0.07, shape and bias by width 0.05. The p-value is
+    the rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it is
+    that minimum itself (Bonferroni). `decided` is the component with the strongest evidence among those that reject by
+    themselves, if it also stands out against the variance of its own scores in the sample; otherwise it is the shape.
 
     Equal draws share the mean score of their ranks, and counts that of their jump of F. Where outcomes equal quantiles,
-    F(y) is not known: rows are divided over the possible cells as near to the expected counts as they go, which never
-    rejects too often, and says little of small counts.
+    F(y) is not known: rows are divided over the possible cells such that counts come as near as possible to the
+    expected ones, which never rejects too often but has little power for small counts.
 
     **Clusters** (`group`, or several outputs per row): the scores are :math:`\sqrt2\cos(k\pi F(y))`, k = 1 ... 4, also
     times the width for k = 1, 2, and their sums over clusters are compared with sums of random sign, and with samples
     of a normal copula with the correlation found within clusters, and with one standard error more. The p-value is the
     largest of these. Fewer than 12 effective clusters, :math:`(\sum n_c)^2 / \sum n_c^2`, are too few: p is NaN.
 
-    Without clusters `details["order_p"]` is the p-value of independent neighbours, from the rank correlations of z and
-    `abs(z)` up to ten rows apart (Ljung-Box); below 0.01 `details["warning"]` says so.
+    Without clusters `details["order_p"]` is the p-value of a test that neighbouring rows are independent, from the rank
+    correlations of z and `abs(z)` up to ten rows apart (Ljung-Box); below 0.01 `details["warning"]` says so.
 
     Parameters
     ----------
     draws : int
-        Number of simulated samples; of clusters a quarter of it.
+        Number of simulated samples; for clusters a quarter of this.
     seed : int
 
     References

@@ -35,8 +35,8 @@ class MeanSquaredZ:
 
     With :math:`L = \log\overline{z^2}` and its standard error :math:`\mathrm{se} = \sqrt{(\kappa-1)/(N-1)}` from the
     kurtosis κ of the z-scores, the statistic is L / se, referred to the normal distribution. A sample of heavy-tailed
-    errors often lacks the large ones, and then seems too small and too certain of it: a negative L is raised by what
-    may be missing, see `LogScale`, at most to zero.
+    errors often lacks the large ones; then both L and its standard error are too small. A negative L is therefore
+    raised by what may be missing (see `LogScale`), at most to zero.
 
     Examples
     --------

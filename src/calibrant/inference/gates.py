@@ -160,8 +160,8 @@ class Gate:
 
     The confidence interval decides. The result is *failed* if the interval lies wholly outside of what is allowed (the
     number is shown to be bad), *passed* if it lies wholly inside (the number is shown to be good), and *undecided*
-    otherwise: too few rows. Of a lower bound the upper end is unknown, so that it never passes. A test fails if its
-    p-value is below the limit, and passes otherwise. NaN, and an estimate without an interval, are errors.
+    otherwise: too few rows. The upper end of a lower bound is unknown, so a lower bound never passes. A test fails if
+    its p-value is below the limit, and passes otherwise. NaN, and an estimate without an interval, are errors.
 
     Parameters
     ----------

@@ -64,12 +64,12 @@ class GroupResult:
         Mean prediction and mean outcome.
     direction : {"too high", "too low", "too narrow", "too wide", ""}
         Of the mean prediction; empty where its gap is within two standard errors of zero. A group can be significantly
-        miscalibrated without a direction. Of significant groups of quantiles or ensembles, what is most evident.
+        miscalibrated without a direction. For significant groups of quantiles or ensembles, the most evident error.
     shrunk_gap : float or None
-        Of a search: `gap` drawn towards the mean of the groups of its column or cross, by as much as groups of its size
-        look extreme by chance.
+        In a search: `gap` shrunk towards the mean of the groups of its column or cross, by as much as groups of its
+        size look extreme by chance.
     found : float or None
-        Of a confirmed group: the adjusted p-value on the half of the rows on which it was found.
+        For a confirmed group: the adjusted p-value on the half of the rows on which it was found.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Search:
-    """What was tested, of which `ByGroup` shows the groups with the most evidence.
+    """What was tested; `ByGroup` shows the groups with the most evidence.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Search:
     confirmed : bool
         Whether groups were found on one half of the rows and tested on the other.
     untested : int
-        How many groups more there are that belong to too few clusters to be tested.
+        How many further groups have too few clusters to be tested.
 
     Examples
     --------
@@ -189,8 +189,8 @@ class ByGroup:
     search : Search or None
         How many groups were tested, where `rows` are those with the most evidence.
     trend : Significance or None
-        Of quantiles and ensembles: whether bias or spread rise or fall over groups that are numbers, such as horizons;
-        its p-value allows for all groups too.
+        For quantiles and ensembles: whether bias or spread rises or falls over numeric groups, such as horizons; its
+        p-value allows for all groups too.
 
     Examples
     --------
@@ -310,10 +310,10 @@ def by_group(
     r"""An estimate, an interval and a test for each group, with p-values adjusted for the number of groups.
 
     For a calibrated model, the probability that the default test of binary predictions (see Notes) flags any group is
-    at most the significance level, from two groups to thousands. With `shrink`, estimates are shrunk to their mean m by
-    :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, where s is the standard error implied by the interval and τ² the
-    variance between groups beyond noise (DerSimonian and Laird): small groups look extreme mostly by chance. The value
-    stays unshrunk; the shrunken one is in `details`.
+    at most the significance level, whether there are two groups or thousands. With `shrink`, estimates are shrunk to
+    their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, where s is the standard error implied by the interval
+    and τ² the variance between groups beyond noise (DerSimonian and Laird): small groups look extreme mostly by chance.
+    The value stays unshrunk; the shrunken one is in `details`.
 
     Parameters
     ----------
@@ -351,20 +351,21 @@ def by_group(
     Two procedures share the significance, 9 to 1. The first draws outcomes from the predictions, computes the
     statistics of `MultiScale` for every group, and ranks the smallest combined tail probability among those of the
     draws (Westfall and Young, step-down). Its adjusted p-values are at least 1 / (draws + 1), with 199 to 999 draws.
-    The second is Holm's adjustment of reciprocal likelihood ratios, conservative and without such a limit.
+    The second is Holm's adjustment of reciprocal likelihood ratios, which is conservative but has no such limit.
 
     For more than four columns and crosses, and to confirm, the first is Holm's adjustment, over all groups of all
     columns, of the tail probability of the number of events in each group; errors that cancel in the mean of a group
-    are left to the second. Of thousands of crosses those of few rows are tested too, and can hardly be significant.
+    are left to the second. Among thousands of crosses, those with few rows are tested too, but can hardly become
+    significant.
 
     Where rows have clusters, each group is tested by `ClusteredScore` (for multiclass data, whether the predicted class
     is right), with Holm's adjustment over all groups. Groups and clusters may cross: a patient can have rows in several
     groups. Groups of fewer than 8 clusters are not tested and have no interval; their p-values are NaN.
 
-    Quantiles and ensembles of independent rows have one test for all groups, see
-    `calibrant.inference.CoverageByGroup`: of bias and spread in each group and of their trend over groups that are
-    numbers (`ByGroup.trend`). With `coverage` as the estimator its limits are for all groups together, and exclude the
-    nominal coverage only where the adjusted p-value is below 1 - level.
+    Quantiles and ensembles of independent rows have one test for all groups, see `calibrant.inference.CoverageByGroup`:
+    of bias and spread in each group and of their trend over groups that are numbers (`ByGroup.trend`). With `coverage`
+    as the estimator, the limits hold for all groups simultaneously, and exclude the nominal coverage only where the
+    adjusted p-value is below 1 - level.
 
     Examples
     --------

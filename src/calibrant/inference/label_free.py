@@ -62,7 +62,7 @@ class WithoutLabels(Mapping[str, Estimate]):
     drift : float
         With `period`, the standard deviation between periods of the log odds.
     effective_rows : float
-        Kish's number of reference rows; smaller than their number where `x` weighs them.
+        Kish's number of reference rows; smaller than their number where `x` reweights them.
 
     Examples
     --------

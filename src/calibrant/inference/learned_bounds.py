@@ -156,9 +156,9 @@ class LearnedTest(validation.Simulated):
 
     .. math:: T_j = \sum_{i \in j} \log\frac{g_{y_i}(p_i)}{p_{i,y_i}},
 
-    whose null distribution is drawn with labels from the predictions. Given the earlier parts its rank is uniform, so
-    the normal scores of the ranks, summed with weights :math:`\sqrt{n_j}`, are ranked once more: an exact p-value,
-    whatever the map. It has more power than `VectorTest` against interactions of classes, and less elsewhere.
+    whose null distribution is simulated by drawing labels from the predictions. Given the earlier parts its rank is
+    uniform, so the normal scores of the ranks, summed with weights :math:`\sqrt{n_j}`, are ranked once more: an exact
+    p-value, whatever the map. It has more power than `VectorTest` against interactions of classes, and less elsewhere.
 
     Parameters
     ----------

@@ -311,9 +311,9 @@ class VectorTest:
 
     Notes
     -----
-    Errors that only few of many classes have, and interactions between classes, are hard to see for every test at
-    moderate size: a large p-value does not prove calibration. `by_class` names the classes; `LearnedTest` has more
-    power against interactions. Level and power are in reproduce/results/multiclass.md.
+    Errors that only few of many classes have, and interactions between classes, are hard to detect for any test at
+    moderate sample sizes: a large p-value does not prove calibration. `by_class` names the classes; `LearnedTest` has
+    more power against interactions. Level and power are in reproduce/results/multiclass.md.
 
     References
     ----------
@@ -405,12 +405,12 @@ class ClassRow:
     label : hashable
         The class.
     n : int
-        Rows that were of this class.
+        Number of rows of this class.
     predicted, observed : float
         Mean predicted probability of the class, and its share of the rows.
     direction : str
-        "too high" or "too low" on the whole, or "too extreme" or "not extreme enough" where the difference between
-        large and small probabilities is the stronger evidence. Chance alone has a direction too: look at `adjusted`.
+        "too high" or "too low" overall, or "too extreme" or "not extreme enough" where the difference between large and
+        small probabilities is the stronger evidence. Chance alone gives a direction too: look at `adjusted`.
     p_value, adjusted : float
         Of this class alone, and allowing for all classes.
 
@@ -485,11 +485,11 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     r"""Test every class against the rest, with p-values adjusted for all classes.
 
     The gaps between observed and predicted frequency of a class are squared and divided by their variances in 1, 2 and
-    4 bins of its probability; gamma laws turn the three sums into tails, which are combined to one number q. Labels are
-    drawn from the predicted vectors, all classes from the same draws, so that their dependence is kept. Half of
-    the draws fit the gamma laws, the other half rank q: the p-value of a class is its rank, and the adjusted one the
-    step-down rank of the smallest q (Westfall and Young). The probability that any calibrated class is reported is at
-    most the level, exactly, for every number of rows and classes.
+    4 bins of its probability; gamma distributions turn the three sums into tail probabilities, which are combined into
+    one number q. Labels are drawn from the predicted vectors, all classes from the same draws, so that their dependence
+    is kept. Half of the draws are used to fit the gamma distributions, the other half to rank q: the p-value of a class
+    is its rank, and the adjusted one the step-down rank of the smallest q (Westfall and Young). The probability that
+    any calibrated class is reported is at most the level, exactly, for every number of rows and classes.
 
     Parameters
     ----------

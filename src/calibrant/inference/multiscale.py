@@ -57,13 +57,14 @@ class MultiScale(validation.Simulated):
     S detects errors where most rows are, the standardised C those where the model is confident.
 
     Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
-    p-values, at most 0.9, are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω
-    of 1 for the running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15
-    for each C; the rank of that sum among those of the simulated samples is the p-value of the *shape*. The p-values of
-    the mean (mid-P) and of the slope have equal tails, since no event where five were expected is not ten events.
+    p-values, at most 0.9, are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω of
+    1 for the running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15 for
+    each C; the rank of that sum among those of the simulated samples is the p-value of the *shape*. The p-values of the
+    mean (mid-P) and of the slope have equal tails, since seeing no event where five were expected is not the same
+    evidence as seeing ten.
 
-    **One error budget.** Of alpha, the *level* (the mean gap) has a quarter that is its own, the *slope* a tenth and
-    the shape the rest:
+    **One error budget.** The *level* (the mean gap) has a quarter of alpha to itself, the *slope* a tenth, and the
+    shape the rest:
 
     .. math:: q = \min\Bigl(\frac{p_\text{shape}}{0.65}, \frac{p_\text{level}}{0.25}, \frac{p_\text{slope}}{0.1}\Bigr)
 

@@ -109,15 +109,15 @@ class NormBand(validation.Simulated):
 
     so the observed value plus and minus a quantile of T(ε) covers T(μ), whatever the shape of the gap. The noise is
     simulated: once with outcomes drawn from the predictions, which is exact for a calibrated model, and once with the
-    observed squared residuals as variances, which contain the noise of outcomes and scores for any gap (and three rows
-    more, that a sample may hide); the larger quantile counts. With `group`, residuals change sign cluster by cluster.
+    observed squared residuals as variances, which contain the noise of outcomes and scores for any gap (and three more
+    rows, which a sample may hide); the larger quantile counts. With `group`, residuals change sign cluster by cluster.
     The upper end uses the quantile of probability `level`, the lower end that of (1 + level) / 2, so that a calibrated
     model's interval excludes zero no more often than half of 1 - level.
 
     It is for `ks_error` (T is the largest running sum), `kuiper_error` (the range of the running sums), `kernel_error`
     (the norm of the kernel's space, at the bandwidth of the estimate; the interval is of its square) and `smooth_ece`
     (the integral of the smoothed residuals). With smooth_ece's own width, the value θ at which T_θ(μ) = θ, all widths
-    are looked at together: θ is at least min(x, T_x(μ)) for every x, and at most the x at which T_x(μ) is no more than
+    are considered together: θ is at least min(x, T_x(μ)) for every x, and at most the x at which T_x(μ) is no more than
     x.
 
     Parameters
@@ -255,7 +255,7 @@ def _around(observed: float, sizes: tuple[Floats, ...], level: float, largest: f
 
 @dataclass(frozen=True)
 class ChiSquareMixture:
-    r"""All L2 errors of the bins that a test by the sum of squared gaps does not reject, without resampling.
+    r"""Interval of the L2 error of the bins without resampling: what a test of the sum of squared gaps does not reject.
 
     With share :math:`s_k` and variance :math:`v_k` of the gap of bin k, the statistic :math:`\sum_k s_k g_k^2` is a
     mixture of non-central chi squares with weights :math:`s_k v_k`. Its mean, variance and skewness along multiples of

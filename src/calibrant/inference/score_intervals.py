@@ -172,18 +172,18 @@ def _mean_variance(value: Floats, count: Floats) -> float:
 
 @dataclass(frozen=True)
 class EventLosses:
-    r"""Interval of a mean loss of binary predictions, in which the rarer outcome counts as often as it may.
+    r"""Interval of a mean loss of binary predictions that allows for the random number of the rarer outcome.
 
     With :math:`\ell_{0i}, \ell_{1i}` the losses of row i for both outcomes, y the rarer one and
     :math:`d_i = \max(\ell_{1i} - \ell_{0i}, 0)`, events add :math:`S = \sum_i w_i y_i d_i` with variance
-    :math:`Q = \sum_i w_i^2 y_i d_i^2` to the mean. The lower limit of their part is a quantile of the gamma
-    distribution with mean S and variance Q, the upper limit one of that with mean S + u and variance Q + u₂, as of a
-    Poisson count with one event more. u and u₂ are the weighted d and its square of a typical event: the larger of the
-    means over the events seen, and over rows by the square root of their predicted probability, as if predictions were
-    too extreme. Both distances are multiplied by the square root of 1 less the rate, and combined with z standard
-    errors of the rest by the root of squares. From 100 events on, the limits are normal with Hall's correction for
-    skewness. Clusters count by their sums, with Student's quantile. No end lies outside the losses that the scores of
-    the sample can have.
+    :math:`Q = \sum_i w_i^2 y_i d_i^2` to the mean. The lower limit of this part is a quantile of the gamma distribution
+    with mean S and variance Q. The upper limit is a quantile of the one with mean S + u and variance Q + u₂, as for a
+    Poisson count with one more event. Here u and u₂ are the weighted d and its square for a typical event: the larger
+    of their mean over the events seen and their mean over rows weighted by the square root of the predicted
+    probability, as if predictions were too extreme. The distances of both limits are multiplied by the square root of 1
+    less the rate, and combined with z standard errors of the rest as the root of the sum of squares. From 100 events
+    on, the limits are normal with Hall's correction for skewness. With clusters, their sums are the units, with
+    Student's quantile. Neither end lies outside the losses that are possible with the scores of the sample.
 
     References
     ----------

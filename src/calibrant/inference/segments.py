@@ -79,7 +79,7 @@ class Segment:
     interval : Interval
         Of the observed mean, at a level that allows for the choice of the segments shown (false coverage rate).
     p_value, adjusted : float
-        That the mean gap is zero or has the other sign; adjusted for all candidates of both halves.
+        For the hypothesis that the mean gap is zero or has the other sign; adjusted for all candidates of both halves.
     outcome : str
         What the probabilities are of: "top label" or a class of multiclass predictions, "coverage" of forecasts.
 

@@ -230,7 +230,8 @@ class RiskCoverage:
     coverage, risk, low, high : arrays
         The share that is made, their mean loss, and its interval, pointwise or simultaneous as `band` says.
     aurc, excess : Estimate
-        Area under the curve, and what it exceeds that of the ideal order of the same losses by, with their intervals.
+        Area under the curve, and by how much it exceeds the area for the ideal order of the same losses, with their
+        intervals.
     ideal : float
         The area of the ideal order.
 
@@ -292,9 +293,9 @@ def risk_coverage(
     Intervals of risks are for a confidence fixed in advance: for losses of 0 and 1 mid-P intervals of a share, else
     Student's, which needs several rows. With ``band="simultaneous"`` they are exact instead of mid-P, at the higher
     level at which all hold at once. The areas of losses that are not negative have intervals by gamma distributions,
-    which allow for one loss more where few were seen, and so hold with no or few errors (Fay, Feuer 1997); others have
-    Student's with the delta method. Weights count by Kish's number of rows. With a group the spread is that between
-    groups.
+    which allow for one more loss than was seen where losses are few, and so are valid with few errors or none (Fay,
+    Feuer 1997); others have Student's with the delta method. Weights count by Kish's number of rows. With a group the
+    spread is that between groups.
 
     Parameters
     ----------

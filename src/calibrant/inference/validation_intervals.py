@@ -88,13 +88,14 @@ WORDS = "independent rows (or clusters)"
 
 @dataclass(frozen=True)
 class MidP:
-    r"""Mid-P interval of the number of events, as O:E ratio or as calibration intercept, or of right answers.
+    r"""Mid-P interval of the O:E ratio, of the calibration intercept, or of the share of right answers.
 
-    The rate of events has the mid-P interval of a binomial share, which holds from no events on, with the number of
-    rows that gives the share the variance that its distance from the predictions has (`sample.EventRate`): with
-    Student's quantile for the clusters that carry the variance, and all ratios possible where one cluster dominates.
-    Nothing is assumed of the predictions otherwise. The ends are divided by the mean prediction, or become intercepts:
-    the shifts at which so many events are expected. So O:E excludes 1 where the mean gap excludes 0.
+    The rate of events has the mid-P interval of a binomial share, which is valid even without any events. The number of
+    rows is chosen such that the share has the variance of its distance from the predictions (`sample.EventRate`). With
+    clusters, Student's quantile is that of the clusters that carry the variance, and where one cluster dominates, all
+    ratios are possible. Nothing else is assumed of the predictions. The ends are divided by the mean prediction, or
+    become intercepts: the shifts at which this many events are expected. So O:E excludes 1 where the mean gap excludes
+    0.
 
     References
     ----------
@@ -165,9 +166,9 @@ class ProfileLikelihood:
 
     with H the information, J the sum of squares of the observed scores over rows or clusters (the sandwich), and z
     Student's quantile with n - 2 degrees of freedom, or those of the clusters that carry the variance. Unlike an
-    interval of plus and minus some standard errors it stays right with few events. Where outcomes are separated it has
-    one end; where only one outcome was observed, or one score, or where one cluster dominates, every slope is possible.
-    `assumption` says so.
+    interval of plus and minus some standard errors, it stays accurate with few events. Where outcomes are separated it
+    has one end; where only one outcome was observed, or one score, or where one cluster dominates, every slope is
+    possible. `assumption` says so.
 
     References
     ----------

@@ -28,33 +28,34 @@ class Inversion(validation.Simulated):
 
     A value belongs to the interval if a test does not reject an error of that size. The gap is fitted in about √n cells
     with 2.5 + 1.1 log n knots, doubled as long as a finer fit shows a misfit beyond noise. Samples are simulated for
-    multiples of a smoother gap, and each end is the error under which the norm of the fit is a given quantile. The L1
-    lower end uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all :math:`|f| \le 1`, with f cross-fitted; the
-    upper end adds the largest misfit that the data do not exclude. Lower ends do not assume one. For 1 < q < 2 the
-    lower end is that of q = 1; for q > 2 both ends follow from those of q = 2, since a narrow peak can hide. Each step
-    is derived in docs/methods/intervals.md.
+    multiples of a smoother gap, and each end is the error at which the observed norm of the fit is a given quantile of
+    the simulated norms. The L1 lower end uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all :math:`|f| \le 1`,
+    with f cross-fitted; the upper end adds the largest misfit that the data do not exclude. Lower ends do not assume a
+    smooth gap. For 1 < q < 2 the lower end is that of q = 1; for q > 2 both ends follow from those of q = 2, since a
+    narrow peak can hide. Each step is derived in docs/methods/intervals.md.
 
     Outcomes are simulated by their binomial distribution where a cell expects few events or non-events. Clusters of
-    rows (`group`) are simulated by random signs of whole clusters with their real sizes; fewer than five, or than two
-    effective ones, say nothing, and the interval is then all possible errors. Weights enter by Kish's effective counts.
-    Rows and a fine table of them give the same interval up to Monte Carlo error.
+    rows (`group`) are simulated by random signs of whole clusters with their real sizes; with fewer than five clusters,
+    or two effective ones, the interval is all possible errors. Weights enter by Kish's effective counts. Rows and a
+    fine table of them give the same interval up to Monte Carlo error.
 
     Parameters
     ----------
     draws : int
         Number of simulated samples; more are drawn if `level` needs them, up to 2,000, which serve levels up to 0.997.
-        At higher ones the lower end is a bound that needs none (`numerics.confidence_limits.mean_gap_size_limit`), and
-        the upper end uses quantiles that are bounded from the last one that the samples tell.
+        At higher levels the lower end is a bound that needs no samples
+        (`numerics.confidence_limits.mean_gap_size_limit`), and the upper end uses bounds on the quantiles, derived from
+        the last one that the samples determine.
     seed : int
     side : {"two-sided", "lower", "upper"}
-        A one-sided bound uses seven tenths of 1 - level on its side, a two-sided interval seven tenths of
-        (1 - level) / 2 on each. The rest is reserved for the shape of the gap, also where there is none to choose: with
-        one distinct score a two-sided interval of level 0.95 is one of 0.965.
+        A one-sided bound uses seven tenths of 1 - level on its side, a two-sided interval seven tenths of (1 - level) /
+        2 on each. The rest is reserved for the shape of the gap, even where there is no shape to choose: with one
+        distinct score a two-sided interval of level 0.95 is one of 0.965.
 
     Notes
     -----
-    `Interval.assumption` says to which resolution the upper end has looked. A gap that oscillates faster is not seen.
-    Coverage in many worlds is in docs/evidence/coverage.md.
+    `Interval.assumption` states the resolution of the upper end. A gap that oscillates faster is not seen. Coverage in
+    many worlds is in docs/evidence/coverage.md.
 
     Examples
     --------

@@ -164,17 +164,17 @@ class ClasswiseInversion(validation.Simulated):
     - spread: multiples of the fitted gaps of all classes, shrunk by their noise;
     - straight: multiples of straight lines fitted to each class;
     - tempered: the predictions with another temperature;
-    - sparse: multiples of the gaps of the conspicuous classes alone. Probability that one of them loses is gained by
-      another of them, not by the classes that look calibrated, where it would hide: of all laws with the same T this
+    - sparse: multiples of the gaps of the conspicuous classes alone. Probability lost by one of these classes goes to
+      another of them, not to classes that look calibrated, where it would be hidden: of all laws with the same T this
       one has the least error.
 
     Labels are drawn *once* for all classes from the law, so that the dependence of the classes is kept, and a mean
     error belongs to the interval if T lies between the quantiles of its draws on some path. The lower end is the least
     of spread, straight and sparse. The upper one is the largest of spread, straight and tempered, enlarged by what 32
-    cells per class see beyond the fits, and at least what it would be if T were the median of a calibrated model, and
-    what n rows without any surprise leave open. At zero this is the exact test of calibration. Of the risk
-    at the lower end 0.7 is spent, as by `Inversion`, and 0.35 at the upper end; the rest is reserved for approximating
-    the shape of the gaps.
+    cells per class see beyond the fits. It is at least what it would be if T were the median of a calibrated model, and
+    at least what n rows without any surprise cannot exclude. At zero this is the exact test of calibration. The lower
+    end spends 0.7 of its risk, as in `Inversion`, and the upper end 0.35; the rest is reserved for approximating the
+    shape of the gaps.
 
     Parameters
     ----------

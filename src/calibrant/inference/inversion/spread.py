@@ -34,13 +34,13 @@ class PitInversion(validation.Simulated):
     population. Counts between levels are multinomial. The observed gaps, shrunk by their noise in the eigenvectors of
     its covariance, give a shape; for multiples t of it counts are drawn from p + t G, and the interval holds the norms
     under which the observed one is not extreme. At t = 0 this is the exact test of calibration. At levels so high that
-    the draws do not tell the quantile, it is bounded instead (see `calibrant.numerics.inversion.Path`).
+    the draws do not determine the quantile, it is bounded instead (see `calibrant.numerics.inversion.Path`).
 
     Transforms that are known only up to an interval (draws, quantiles, counts) are spread over it at random, which
     keeps them uniform if the forecaster is calibrated; between the levels of `Quantiles`, and between the ranks of
     `Samples`, F is linear. Weights count by Kish's number of rows; clusters divide it by their design effect, or by
-    that of normal errors with the correlation seen within clusters if larger, and few by the square of Student's
-    over the normal quantile. Nothing is claimed of fewer than 6 effective clusters.
+    that of normal errors with the correlation seen within clusters if larger, and, if they are few, by the squared
+    ratio of Student's to the normal quantile. With fewer than 6 effective clusters nothing is claimed.
 
     Parameters
     ----------
@@ -246,12 +246,12 @@ class SpreadInversion(validation.Simulated):
     norm of fit plus noise is simulated, and the interval holds the errors under which the observed norm is not extreme.
     Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, its upper end for
     one that is linear and for jumps where the fit clearly changes sign, and both ends for large errors that are not in
-    the sample and for the sampling of σ. Of `uce`, which the largest spreads decide, the upper end is also no lower
-    than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, which no fit has smoothed. Weights
-    count by Kish's number of rows; clusters divide it by their design effect, or by that of normal errors with the
-    correlation seen within clusters if larger. Of fewer than 50 effective clusters, which often share a spread, the
-    interval is extended to the errors of all lines :math:`\log r^2 = a + b \log\sigma` in the confidence ellipse of a
-    jackknife over clusters; nothing is claimed of fewer than 6.
+    the sample and for the sampling of σ. For `uce`, which the largest spreads dominate, the upper end is also no lower
+    than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, a mean that no fit has smoothed.
+    Weights count by Kish's number of rows; clusters divide it by their design effect, or by that of normal errors with
+    the correlation seen within clusters if larger. With fewer than 50 effective clusters, which often share a spread,
+    the interval is extended to the errors of all lines :math:`\log r^2 = a + b \log\sigma` in the confidence ellipse of
+    a jackknife over clusters; with fewer than 6 nothing is claimed.
 
     Parameters
     ----------
