@@ -59,9 +59,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    Weights are importance weights: multiplying all of them by a constant changes nothing, equal weights are no weights,
-    and zero-weight rows are ignored. The hooks get weights that are scaled to add up to the effective number of rows,
-    which is what penalties, prior counts and marginal likelihoods then see.
+    Weights are importance weights: multiplying all of them by a constant changes nothing, equal weights have the same
+    effect as none, and rows of weight zero are ignored. The hooks get weights that are scaled to add up to the
+    effective number of rows, which is what penalties, prior counts and marginal likelihoods then see.
 
     Examples
     --------

@@ -56,21 +56,20 @@ _Pooled = tuple[Floats, Floats, Floats]
 
 
 class BayesianAverage(BinaryRecalibrator):
-    r"""Bayesian average of corrections of the log odds, from none over affine to wavy ones.
+    r"""Bayesian average of corrections of the log odds, from none through affine to wavy ones.
 
     .. math:: q = \sum_m w_m \operatorname{expit}(x + \Phi_m(x)\, \hat b_m), \qquad x = \operatorname{logit} p,
               \qquad b_m \sim N(0, S_m), \qquad w_m \propto \pi_m \Bigl(\int L(b)\, dN(b; 0, S_m)\Bigr)^{0.7}
 
     Every correction has a prior centred at zero, is fitted by its mode, and counts by its prior weight times its
     marginal likelihood (Laplace's approximation), to a power below 1 because modes fit the sample too well. Without
-    data the map is the identity, and it leaves it only as far as the rows say so: there is nothing to choose, and few
-    rows cannot do much harm.
+    data the map is the identity, and it departs from it only as far as the rows support that: there is nothing to tune,
+    and few rows cannot do much harm.
 
-    **Never certain without evidence.** n rows do not move a probability closer to 0 or 1 than
-    :math:`\tfrac12/(n+1)`, unless it was predicted there already:
-    :math:`\min(p, \tfrac{1}{2(n+1)}) \le q \le \max(p, 1 - \tfrac{1}{2(n+1)})`. **Nor uncertain without evidence.**
-    Scores closer to 0 or 1 than n rows can tell are moved away from there only if one of them was wrong, or if they
-    are certain to within 1e-12, which is rounding.
+    **Never certain without evidence.** n rows do not move a probability closer to 0 or 1 than :math:`\tfrac12/(n+1)`,
+    unless it was predicted there already: :math:`\min(p, \tfrac{1}{2(n+1)}) \le q \le \max(p, 1 - \tfrac{1}{2(n+1)})`.
+    **Nor uncertain without evidence.** Scores closer to 0 or 1 than n rows can resolve are moved away from there only
+    if one of them was wrong, or if they are certain to within 1e-12, which is rounding.
 
     Level and slope are measured at the centre of information, where a change of one does not change the other, in units
     of the spread of the log odds; beyond the scores that were fitted, by more than one such unit, corrections are

@@ -161,9 +161,9 @@ def _train_and_held_out(n: int, number: int, seed: int) -> Iterator[tuple[Codes,
 class CatBoost(Boosted):
     r"""CatBoost as a map: eight cross-fitted models, averaged, then quadratic or structured matrix scaling.
 
-    The rows are shuffled into eight folds. Each fold stops the model fitted to the others where the loss on
-    the fold is lowest; the held-out probabilities fit the last step, a quadratic map (two classes) or structured matrix
-    scaling (more) with Laplace's rule. New scores get the mean of the eight probabilities, and the last step.
+    The rows are shuffled into eight folds. Each fold stops the model fitted to the others where the loss on the fold is
+    lowest; the held-out probabilities fit the last step, a quadratic map (two classes) or structured matrix scaling
+    (more) with Laplace's rule. The mean of the eight probabilities of a new score goes through the last step.
 
     Trees are added to the log odds (or log probabilities) of the scores, and ten are enough: the map starts from the
     identity. With `warm_started=False` they start from a constant, with the probabilities as features: 300 trees must

@@ -317,8 +317,8 @@ class FeatureMap(BinaryMap):
 
     g is `Auto`, so that a calibrated model stays as it is. Tables T of one or two features and shallow trees B are
     added along a path whose length has the least out-of-fold log loss; features are used only if they lower it by more
-    than one standard error, and the factor s, at most 1, has the least out-of-fold log loss of all. If they are not
-    used, the map is `Auto` exactly. There is no guarantee that a map helps on new rows: see the gain that was measured.
+    than one standard error, and the factor s, at most 1, minimises the out-of-fold log loss. If they are not used, the
+    map is `Auto` exactly. There is no guarantee that a map helps on new rows: look at the measured gain.
 
     Parameters
     ----------

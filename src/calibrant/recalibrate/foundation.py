@@ -107,7 +107,7 @@ class TabICL(_InContext):
     download : bool
         Whether the library may download the weights. Otherwise it is an error if they are missing.
     device : str, optional
-        As PyTorch names it; the library chooses, if None.
+        A device by its name in PyTorch; if None, the library chooses.
     seed : int
         Seed of the ensemble.
     input, laplace, clip

@@ -106,7 +106,7 @@ class Isotonic(LineMap, BinaryRecalibrator):
 
 
 class CentredIsotonic(Isotonic):
-    r"""Centred isotonic regression: isotonic, but rising strictly, so that no two scores become one.
+    r"""Centred isotonic regression: isotonic, but strictly increasing, so that distinct scores stay distinct.
 
     Each block of isotonic regression becomes one point, at the mean of its scores and of its outcomes, and the map
     is linear between the points. From the first point it falls to half its value at p = 0, from the last it rises
@@ -167,8 +167,8 @@ class VennAbers(BinaryRecalibrator):
 
     .. math:: q = \frac{p_1}{1 - p_0 + p_1}
 
-    where :math:`p_y` is the isotonic fit at p after the row (p, y) has been added. One of :math:`p_0, p_1` is
-    perfectly calibrated, whatever the distribution; their distance says how sure that is. All such fits together
+    where :math:`p_y` is the isotonic fit at p after the row (p, y) has been added. One of :math:`p_0, p_1` is perfectly
+    calibrated, whatever the distribution; the distance between them shows how uncertain that is. All such fits together
     cost one sort and one pass, and q is never 0 or 1.
 
     Attributes

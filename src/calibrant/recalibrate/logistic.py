@@ -107,8 +107,8 @@ class Temperature(Recalibrator):
     .. math:: q = \mathrm{softmax}(\log p / T)
 
     T minimises the log loss and is found to machine precision: the loss is convex in 1 / T, and value, slope and
-    curvature come from one pass. T lies in [1e-7, 1e7], the ends of which it takes for separable or useless
-    scores. Works for any number of classes.
+    curvature come from one pass. T lies in [1e-7, 1e7] and reaches an end of this range where scores are separable or
+    useless. Works for any number of classes.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Quadratic(_Polynomial):
     .. math:: q = \sigma\bigl(a + b \operatorname{logit} p + c (\operatorname{logit} p)^2\bigr)
 
     Among the best binary maps of public benchmarks. It need not be monotone, so scores more than a factor 2 in odds
-    beyond those fitted count as the last of them: a parabola must not turn where nothing was seen.
+    beyond those fitted are treated like the last of these: a parabola must not turn where there were no data.
 
     Attributes
     ----------
@@ -283,8 +283,8 @@ class Spline(LogisticMap):
     .. math:: \operatorname{logit} q = x + f(x), \qquad x = \operatorname{logit} p, \qquad
               \min_f \; \text{log loss} + \tfrac\lambda2 \int f''(t)^2\,dt
 
-    f is a natural cubic spline with knots at quantiles of x, so that Platt scaling is what it shrinks to; the
-    smoothness :math:`\lambda` maximises the Laplace approximation of the marginal likelihood,
+    f is a natural cubic spline with knots at quantiles of x, so that it shrinks towards Platt scaling; the smoothness
+    :math:`\lambda` maximises the Laplace approximation of the marginal likelihood,
 
     .. math:: -\ell(\hat f) - \tfrac\lambda2 \int (\hat f'')^2 + \tfrac r2 \log \lambda - \tfrac12 \log|H + \lambda K|
 

@@ -209,7 +209,7 @@ class MatrixScaling(MatrixMap):
     .. math:: q = \mathrm{softmax}(M \log p + b)
 
     Fitted by maximum likelihood, with a ridge of 1e-9 towards the identity. With K (K + 1) parameters it overfits
-    soon: on public benchmarks it loses to leaving scores alone, where `StructuredMatrixScaling` wins.
+    quickly: on public benchmarks it does worse than leaving scores unchanged, where `StructuredMatrixScaling` wins.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class Dirichlet(MatrixMap):
     Parameters
     ----------
     lambda_off_diagonal : float
-        λ. The paper tunes it by cross-validation; 1e-3 is a middle of its grid.
+        λ. The paper tunes it by cross-validation; 1e-3 is in the middle of its grid.
     lambda_intercept : float
         μ.
     input, laplace, clip
@@ -317,7 +317,7 @@ class StructuredVectorScaling(_Structured, VectorMap):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StructuredMatrixScaling(_Structured, MatrixMap):
-    r"""Structured matrix scaling (SMS): temperature scaling, then a matrix that pays most off the diagonal.
+    r"""Structured matrix scaling (SMS): temperature scaling, then a matrix penalised most off the diagonal.
 
     With z the log probabilities after temperature scaling and Laplace's rule, and n the effective number of rows,
 

@@ -34,7 +34,7 @@ _CURVE_ROWS = 500
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AutoForecast(OutputRecalibrator):
-    r"""The recommended recalibration of forecasts: an average of maps, with a prior on no change.
+    r"""The recommended recalibration of forecasts: an average of maps, with a prior weight on no change.
 
     Each candidate is fitted on all folds but one and scored on that one. It counts by its prior weight (0.3 for no
     change, the others share the rest) times its cross-validated likelihood, and what the candidates change is averaged,
@@ -43,15 +43,16 @@ class AutoForecast(OutputRecalibrator):
     .. math:: \log s(\sigma) = \sum_m w_m \log s_m(\sigma), \qquad s_m^2 = \frac{5 + n \hat s_m^2}{5 + n}, \qquad
               w_m \propto \pi_m \exp\Bigl(-\tfrac{1}{\varphi}\sum_i L\bigl(y_i, s_m^{(-i)}\bigr)\Bigr)
 
-    where s multiplies the predicted spread (which counts as what five more rows have shown), L is the Dawid-Sebastiani
-    score :math:`\log s\sigma + z^2/2s^2` (of a Gaussian forecast the negative log likelihood), and φ, at least 1, the
-    dispersion of z², so that the few rows that make up heavy tails do not count for many. Forecasts keep their kind:
-    Gaussian ones and distributions are stretched about their centre. `Quantiles` are shifted by the average
-    shift, weighed by the pinball loss (the likelihood of Laplace distributions of the best common scale).
+    where s multiplies the predicted spread (which counts like five additional rows), L is the Dawid-Sebastiani score
+    :math:`\log s\sigma + z^2/2s^2` (for a Gaussian forecast the negative log likelihood), and φ, at least 1, the
+    dispersion of z², so that the few rows in heavy tails do not count as many. Forecasts keep their kind: Gaussian ones
+    and distributions are stretched about their centre. `Quantiles` are shifted by the average shift, weighted by the
+    pinball loss (the likelihood of Laplace distributions of the best common scale).
 
     Ensembles (`Samples`) are shifted and stretched about their mean, judged by the logarithmic score of Student's
-    distribution with m - 1 degrees of freedom about the mean of the m draws: of exchangeable values of any distribution
-    it is best without a change, unlike the CRPS of stretched draws or the score of a normal distribution.
+    distribution with m - 1 degrees of freedom about the mean of the m draws: for exchangeable values of any
+    distribution this score is best without a change, unlike the CRPS of stretched draws or the score of a normal
+    distribution.
 
     **Never certain without evidence.** n rows never multiply a spread, or the distance of a quantile from the middle
     one, by less than :math:`1/\sqrt{n+1}`.

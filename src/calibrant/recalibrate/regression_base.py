@@ -171,7 +171,7 @@ class SpreadRecalibrator(OutputRecalibrator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PerGroup(ForecastRecalibrator):
-    """A map of its own for each group of rows (Mondrian), and one of all rows for groups that are new or too small.
+    """A separate map for each group of rows (Mondrian), and one of all rows for groups that are new or too small.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ NORMAL_MAD = 0.6744897501960817
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StdScaling(SpreadRecalibrator):
-    r"""STD scaling: every spread times one factor s, the regression sibling of temperature scaling.
+    r"""STD scaling: every spread times one factor s, the counterpart of temperature scaling for regression.
 
     Parameters
     ----------
@@ -254,8 +254,8 @@ def _rank_stretch(task: Samples) -> float:
 class VarianceIsotonic(SpreadRecalibrator):
     """Isotonic regression of the squared error on the predicted spread.
 
-    Levels are joined by straight lines between the blocks, and go on unchanged beyond the first and the last. Many
-    rows come to share a spread; bins that part such ties would depend on the order of the rows, which is why `ence`
+    Levels are joined by straight lines between the blocks, and go on unchanged beyond the first and the last. Many rows
+    end up with the same spread; bins that split such ties would depend on the order of the rows, which is why `ence`
     never splits them.
 
     Examples
@@ -292,7 +292,7 @@ class VarianceHistogram(SpreadRecalibrator):
     bins : Binning
         How to cut the predicted standard deviations.
     scaling : bool
-        Multiply the spreads of a bin by RMSE / RMV instead of replacing them, so that they stay apart.
+        Multiply the spreads of a bin by RMSE / RMV instead of replacing them, so that different spreads stay different.
 
     References
     ----------
@@ -455,9 +455,9 @@ class CdfIsotonic(OutputRecalibrator):
     r"""Kuleshov's recalibration: the new distribution function is R(F(y)), with R isotonic.
 
     The points to fit are :math:`(F_t(y_t), \hat P(F_t(y_t)))`, and P̂, the share of recalibration rows with a smaller
-    transform, rises by itself: R is their empirical distribution function, joined by straight lines. It makes any
-    forecast pass `quantile_error`, also one whose spread is noise: it multiplies all spreads by the same factor and
-    changes their common shape, so it helps `ence` no more than `StdScaling` does.
+    transform, increases by construction: R is the empirical distribution function of the transforms, joined by straight
+    lines. It makes any forecast pass `quantile_error`, also one whose spread is noise: it multiplies all spreads by the
+    same factor and changes their common shape, so it helps `ence` no more than `StdScaling` does.
 
     Parameters
     ----------

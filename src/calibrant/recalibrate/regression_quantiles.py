@@ -90,7 +90,7 @@ class Conformal(OutputRecalibrator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GroupShift(ForecastRecalibrator):
-    r"""Shifts of each quantile by group (a forecast horizon, a region), drawn to what the groups have in common.
+    r"""Shifts of each quantile by group (a forecast horizon, a region), shrunk towards what the groups have in common.
 
     The quantile of level τ of a row of group g becomes :math:`q_\tau + w\,b_{g\tau}`, with w the distance of the row's
     last from its first quantile. In units of w,
@@ -99,10 +99,10 @@ class GroupShift(ForecastRecalibrator):
               \kappa_g = \frac{\tau^2}{\tau^2 + \bar n / n_g}
 
     where :math:`o_g` is the shift that the :math:`n_g` rows of the group ask for by themselves, c that of all rows,
-    drawn to zero by its noise, and :math:`\ell_g` a line over groups that have an order, which counts by
-    :math:`1-(4/t^2)^2` and not at all below :math:`t^2 = 4`. τ² is by how much the groups differ from that beyond
-    noise, in units of the noise of a mean group: small groups do not learn their own noise. A calibrated forecast
-    hardly changes. Rows need a `group`, as for `PerGroup`; new groups are shifted by c.
+    shrunk towards zero according to its noise, and :math:`\ell_g` a line over groups that have an order, which counts
+    by :math:`1-(4/t^2)^2` and not at all below :math:`t^2 = 4`. τ² measures how much the groups differ from these
+    beyond noise, in units of the noise of a mean group: small groups do not learn their own noise. A calibrated
+    forecast hardly changes. Rows need a `group`, as for `PerGroup`; new groups are shifted by c.
 
     Parameters
     ----------

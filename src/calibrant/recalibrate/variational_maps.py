@@ -25,9 +25,9 @@ ROWS = 128
 
 
 class Smoothed(BinaryRecalibrator):
-    """Average of penalised logistic smoothers of the log odds, from none over affine to splines, and isotonic steps.
+    """Average of penalised logistic smoothers of the log odds, from none through affine to splines, and isotonic steps.
 
-    Members count by their marginal and their leave-one-out likelihood, so there is nothing to choose. It is what
+    Members are weighted by their marginal and leave-one-out likelihoods, so there is nothing to tune. It is what
     `calibrant.variational_error` fits in every fold by default. See `calibrant.numerics.smoothers`.
 
     Parameters
@@ -98,7 +98,7 @@ def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[F
 
 
 class ConditionalLogit(Recalibrator):
-    r"""Multiclass conditional logit, with a matrix, interactions and a correction by near training rows.
+    r"""Multiclass conditional logit, with a matrix, interactions and a correction by nearby training rows.
 
     .. math:: \log g_c = z_c + x_c(z)^\top b + (W u)_c + t_c(z) + \gamma^\top r_c(z) - \text{normaliser}
 
@@ -106,15 +106,16 @@ class ConditionalLogit(Recalibrator):
       intercept and a slope per class;
     - W: a matrix, for confusions; with more than 40 classes from 48 principal scores to the 16 leading ones of a row;
     - t: tables of two log odds, for interactions of the leading pairs of at most 40 classes;
-    - r: log ratios of observed to expected class counts among 10 and 40 near training rows, left out where there are
-      more than 40 classes and more than four million probabilities.
+    - r: log ratios of observed to expected class counts among the 10 and 40 nearest training rows, left out where there
+      are more than 40 classes and more than four million probabilities.
 
     With at most 40 classes the result is averaged with kernel estimates on the simplex, of widths .12, .06 and .03.
 
-    Each part has a ridge set by its marginal likelihood, or must gain enough on the training rows, and may be nothing.
-    Nothing is left to choose. The map is deterministic, and with 1,000 classes needs about three times the memory of
-    the scores in single precision. It is what `calibrant.variational_error` fits in every fold by default for several
-    classes; see `calibrant.numerics.multiclass_map`. Up to 3,750 training rows are kept for their neighbourhoods.
+    Each part has a ridge set by its marginal likelihood, or must gain enough on the training rows, and may shrink to
+    nothing. There is nothing to tune. The map is deterministic, and with 1,000 classes needs about three times the
+    memory of the scores in single precision. It is what `calibrant.variational_error` fits in every fold by default for
+    several classes; see `calibrant.numerics.multiclass_map`. Up to 3,750 training rows are kept for their
+    neighbourhoods.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class OneVsRest(Recalibrator):
     binary : binary Recalibrator
         Cloned for each class.
     input, laplace, clip
-        As for all maps: see `Recalibrator`; those of `binary` are not used, but for its `laplace`.
+        As for all maps: see `Recalibrator`; those of `binary` are not used, except for its `laplace`.
 
     Attributes
     ----------
