@@ -32,6 +32,9 @@ def test_pages_that_contradicted_themselves_do_not_any_more(seed):
         60292,  # rows above and around a threshold that are off alone
         60396,  # an ECE inside of its interval, printed outside
         70732,  # a segment of nothing but events, whose interval ended at .9999999999999999
+        80780,  # an error that remains, with other digits in the table of maps
+        80856,  # a range of confidence that is off beside a test of whole vectors that does not reject
+        81752,  # judges whose share of right answers had other digits
     ],
 )
 def test_pages_of_any_task_and_option_that_contradicted_themselves_do_not_any_more(seed):

@@ -32,6 +32,7 @@ from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_tes
 from calibrant.reporting.rounding import (
     bound,
     count,
+    decimals,
     fixed,
     loss,
     no_break,
@@ -263,7 +264,7 @@ def _group_rows(
 
 def map_texts(section: Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """What error remains after each map and by how much the loss falls, in percent, with their intervals."""
-    remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
+    remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True, apart=0.0)
     gains = value_column([one.gain for one in section.maps], scale=100, apart=0.0)
     return list(zip(remaining, gains, strict=True))
 
@@ -329,7 +330,9 @@ def judge_table(section: Labels) -> Table:
     """Whether the scores of each judge are calibrated, what the judge is worth, and how to label more."""
     columns = ("Judge", "Gold labels", "Mean score", "Right", "95 % interval", "Error of the score, points", "p")
     note = f"{gold_in_words(section)} {section.note}".strip()
-    return Table("Is the judge calibrated?", columns, [judge_texts(one) for one in section.judges], note)
+    return Table(
+        "Is the judge calibrated?", columns, [judge_texts(one, section.judges) for one in section.judges], note
+    )
 
 
 def next_table(section: Labels) -> Table:
@@ -337,11 +340,14 @@ def next_table(section: Labels) -> Table:
     return Table("What to label next", ("Python",), [(line,) for line in section.code.splitlines()])
 
 
-def judge_texts(one: JudgeRow) -> tuple[str, ...]:
-    """The numbers of a judge."""
+def judge_texts(one: JudgeRow, judges: Sequence[JudgeRow]) -> tuple[str, ...]:
+    """The numbers of a judge; the share of right answers has one number of digits beside every mean score."""
     if one.mean is None or one.right is None or one.error is None or one.p_value is None:
         return (one.name, count(one.labels), "", "", "", "", "")
-    ((value, ends),) = value_column([one.right], scale=100, apart=one.mean)
+    means = [other.mean for other in judges if other.right == one.right and other.mean is not None]
+    low, high = (100 * (end or 0.0) for end in (one.right.low, one.right.high))
+    finest = max(means, key=lambda mean: decimals(low, high, apart=100 * mean))
+    ((value, ends),) = value_column([one.right], scale=100, apart=finest)
     (error,) = value_column([one.error], scale=100, at_most=True)
     p = p_number(one.p_value)
     return (one.name, count(one.labels), score(one.mean), f"{value} %", f"{ends} %", _with_ends(error), p)

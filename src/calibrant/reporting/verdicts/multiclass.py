@@ -262,12 +262,19 @@ def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
     return answers.advice(e, row, own=own, too_few=few, settled=settled)
 
 
+def _what_it_means(e: ProbabilityVectors, row: Row) -> str:
+    """Of the top label; its own test claims nothing where that of whole vectors does not reject."""
+    if e.top is None or not row.judged:
+        return ""
+    return answers.what_it_means(e.top if e.rejects else replace(e.top, test=e.test))
+
+
 MULTICLASS = TruthTable[ProbabilityVectors](
     untested=(_decisions, _too_few),
     tested=(_not_significant, _backwards, _top_label, _other_classes),
     severity=_severity,
     how_sure=_how_sure,
-    what_it_means=lambda e, row: answers.what_it_means(e.top) if e.top is not None and row.judged else "",
+    what_it_means=_what_it_means,
     what_to_do=_what_to_do,
     second=_second,
 )
