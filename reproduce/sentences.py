@@ -90,6 +90,8 @@ def scores(rng: np.random.Generator, shape: str, n: int) -> np.ndarray:
         return logit(np.clip(rng.beta(1, 3, n).round(2), 0.01, 0.99))
     if shape == "two modes":
         return logit(np.where(rng.random(n) < 0.6, rng.uniform(0.05, 0.1, n), rng.uniform(0.8, 0.9, n)))
+    if shape == "spike at a half":
+        return np.where(rng.random(n) < 0.3, 0.0, rng.normal(0.0, 1.5, n))
     if shape == "uniform":
         return logit(rng.uniform(0.001, 0.999, n))
     base = {"half": 0.5, "tenth": 0.1, "rare": 0.01, "most": 0.9}[shape]
@@ -136,6 +138,16 @@ def wave(z: np.ndarray) -> np.ndarray:
     """Five periods over the scores, which no logistic map removes."""
     p = expit(z)
     return np.clip(p + 0.12 * np.sin(10 * np.pi * p), 0, 1)
+
+
+def steps(size: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Jumps up and down at every fifth, of which no logistic map removes more than a little."""
+    return lambda z: np.clip(expit(z) + size * np.where((5 * expit(z)).astype(int) % 2, -1, 1), 0, 1)
+
+
+def spike(risk: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Another risk where a half is predicted, and there alone."""
+    return lambda z: np.where(z == 0, risk, expit(z))
 
 
 def grouped(n: int, groups: int, wrong: dict[int, float]) -> Callable[[np.random.Generator], Made]:
@@ -187,8 +199,9 @@ def forecast(
         own = rng.standard_normal(n)
         if group is not None:
             own = np.sqrt(0.5) * (own + rng.standard_normal(group.max() + 1)[group])
-        if law == "t3":
-            own = stats.t(3).ppf(stats.norm.cdf(own)) / np.sqrt(3)
+        if law:
+            freedom = int(law[1:])
+            own = stats.t(freedom).ppf(stats.norm.cdf(own)) * np.sqrt(1 - 2 / freedom)
         size = factor * np.where(std > np.median(std), wide, 1.0)
         y = mean + std * (size * own + bias)
         if kind == "gaussian":
@@ -246,6 +259,7 @@ def wrong_worlds() -> Iterator[World]:
     yield from _wrong_shapes()
     yield from _wrong_parts()
     yield from _wrong_forecasts()
+    yield from _wrong_where_rules_were_not_chosen()
 
 
 def _wrong_levels() -> Iterator[World]:
@@ -329,6 +343,40 @@ def _wrong_forecasts() -> Iterator[World]:
         word = "too narrow" if factor > 1 else "too wide"
         made = forecast("gaussian", 1000, factor=factor, clusters=10)
         yield World(f"gaussian, clusters of 10, {word}", made, (word,))
+
+
+def _wrong_where_rules_were_not_chosen() -> Iterator[World]:
+    """Written after every rule of the verdict, which none of them has changed."""
+    any_side = ("too high", "too low", "mixed", "too moderate", "too extreme", "over-confident", "under-confident")
+    for n, size in product((1500, 6000), (0.12, 0.2)):
+        jumps = binary("uniform", n, steps(size))
+        yield World(f"jumps of {size:g}, n = {n}", jumps, any_side, never=("backwards",))
+    for n, risk in product((1000, 5000), (0.25, 0.75)):
+        word, other = ("too high", "too low") if risk < 0.5 else ("too low", "too high")
+        made = binary("spike at a half", n, spike(risk))
+        yield World(f"spike, {word}, n = {n}", made, (word, "mixed"), never=(f"are {other}",))
+    for n, side in product((150, 300), (-1, 1)):
+        word = "too high" if side < 0 else "too low"
+        yield World(f"{word} by far, n = {n}", binary("half", n, shift(1.5 * side)), (word,))
+    for side in (-1, 1):
+        word = "too high" if side < 0 else "too low"
+        both = binary("tenth", 4000, shift(0.9 * side), clusters=8, weights=True)
+        yield World(f"{word}, weights and clusters of 8", both, (word,))
+        yield World(f"positive-unlabeled by far, {word}", unlabeled(250, 0.45 if side < 0 else 2.4), (word,))
+    for k, sharp in product((5, 30), (0.5, 1.9)):
+        word = "over-confident" if sharp > 1 else "under-confident"
+        yield World(f"{k} classes by {sharp:g}", classes(2500, k, sharp=sharp), (word,))
+    for kind, bias in product(("gaussian", "quantiles 9", "draws 20"), (-0.7, 0.7)):
+        word = "too low" if bias > 0 else "too high"
+        made = forecast(kind, 600, bias=bias, clusters=6)
+        yield World(f"{kind}, {word}, clusters of 6", made, ("shifted",), ((f"are {word}",),))
+    for kind, factor in product(("quantiles 9", "draws 20"), (0.55, 1.8)):
+        word = "too narrow" if factor > 1 else "too wide"
+        yield World(f"{kind}, {word}, clusters of 4", forecast(kind, 800, factor=factor, clusters=4), (word,))
+    for kind, factor in product(("gaussian", "distribution", "quantiles 3"), (0.6, 1.7)):
+        word, other = ("too narrow", "too wide") if factor > 1 else ("too wide", "too narrow")
+        made = forecast(kind, 800, factor=factor, law="t5")
+        yield World(f"{kind}, {word}, t5 errors", made, (word, "mixed"), never=(other,))
 
 
 def worlds() -> list[World]:
