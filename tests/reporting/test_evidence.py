@@ -239,5 +239,5 @@ def test_up_to_twenty_scores_are_few(scores, few):
     p = np.tile(np.linspace(0.05, 0.95, scores), 50)
     data = cal.Binary(p < 0.5, p)
     diagram = reliability_section(Part(data))
-    assert (with_diagram(evidence(data), diagram, None).largest_gap is not None) is few
+    assert (with_diagram(evidence(data), diagram).largest_gap is not None) is few
     assert (len(diagram.bins["linear"]) == scores) is few

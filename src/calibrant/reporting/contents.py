@@ -26,6 +26,7 @@ Direction = Literal[
     "too narrow", "too wide", "shifted", "backwards", "uninformative", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
+Kind = Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,11 @@ class Bin:
     observed: Value
     share: float | None = None
     """Share of the sum of absolute gaps that these rows carry, where asked for."""
+
+    @property
+    def off(self) -> bool:
+        """Whether the interval of the observed frequency excludes the mean prediction."""
+        return self.observed.excludes(self.predicted)
 
 
 @dataclass(frozen=True)
@@ -403,18 +409,19 @@ class Labels:
     note: str = ""
 
 
+#: In the order in which a reader meets them.
 Section = (
-    Labels
-    | Reliability
+    Reliability
     | NetBenefit
+    | Spread
+    | Shares
+    | Classes
     | OverTime
     | Groups
+    | Labels
     | Audited
     | Recalibration
     | BinCounts
-    | Classes
-    | Spread
-    | Shares
 )
 
 
@@ -430,13 +437,13 @@ class Omitted:
 class Contents:
     """Everything a report says and shows, in reading order."""
 
-    kind: Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]
+    kind: Kind
     facts: Facts
     verdict: Verdict
     numbers: tuple[Number, ...]
     sections: tuple[Section, ...] = ()
     omitted: tuple[Omitted, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Notes on the method, in full sentences."""
 
 

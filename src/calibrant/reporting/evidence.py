@@ -28,7 +28,7 @@ from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.rows import mean_and_error
 from calibrant.recalibrate.held_out_gains import FoldTables, fold_tables
-from calibrant.reporting.contents import IMPOSSIBLE, Assembly, Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
+from calibrant.reporting.contents import IMPOSSIBLE, Assembly, Bin, CannotBuild, Omitted, Reliability, Shares
 from calibrant.reporting.names import name_of_test
 from calibrant.reporting.verdicts.evidence import (
     ALPHA,
@@ -191,19 +191,12 @@ def collected(
     return replace(known, observed=_observed(known, cells), **_scores(cells))
 
 
-def with_diagram(known: Probabilities, diagram: Reliability | None, bins: BinCounts | None) -> Probabilities:
+def with_diagram(known: Probabilities, diagram: Reliability | None) -> Probabilities:
     """The same with what the reliability diagram found."""
-    known = replace(known, bin_counts=bins, figures=(diagram, bins))
     if diagram is None:
         return known
-    return replace(
-        known,
-        ranges=diagram.ranges,
-        threshold=diagram.threshold,
-        distinct=diagram.distinct,
-        top=diagram.top,
-        largest_gap=_largest_gap(diagram),
-    )
+    names = ("ranges", "threshold", "distinct", "top")
+    return replace(known, largest_gap=_largest_gap(diagram), **{name: getattr(diagram, name) for name in names})
 
 
 def verdict_test(made: Assembly, make: Callable[[], Significance], name: str = "Test") -> dict[str, Any]:
@@ -307,7 +300,7 @@ def _largest_gap(diagram: Reliability) -> Bin | None:
     bins = diagram.bins.get("linear", ())
     if diagram.distinct is None or not 1 < diagram.distinct <= FEW_SCORES:
         return None
-    wrong = [one for one in bins if one.observed.excludes(one.predicted)]
+    wrong = [one for one in bins if one.off]
     return max(wrong, key=lambda one: abs(one.observed.value - one.predicted)) if wrong else None
 
 
@@ -321,7 +314,6 @@ class ForecastPart:
     """Predicted distributions or their table; every result is computed when first asked for, and only once."""
 
     data: Forecast | BinTable
-    seed: int = 0
 
     @cached_property
     def spread_data(self) -> Forecast | BinTable:

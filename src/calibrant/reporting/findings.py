@@ -479,11 +479,9 @@ def _hidden(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
         or e.ence_null is None
     ):
         return
-    low, high = e.ence_null
-    null = percent(Value((low + high) / 2, low, high)).ends
     text = (
         "Intervals cover as they should on average, although the spread of single rows is wrong "
-        f"(ENCE {rates(Value(e.ence)).value} %, calibrated {null} %)."
+        f"(ENCE {rates(Value(e.ence)).value} %, calibrated {e.ence_when_calibrated} %)."
     )
     yield Finding("CAL604", "caution", text)
 

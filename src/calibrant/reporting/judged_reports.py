@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
     event = "right answer"
     table = JUDGED
     findings = of_judged
+    facts: ClassVar[Mapping[str, str]] = {"labels": "gold", "base_rate": "base_rate", "mean_prediction": "predicted"}
 
     def __init__(self, data: Judged, options: Options) -> None:
         super().__init__(data, options)
@@ -67,7 +68,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
     @cached_property
     def headline(self) -> Estimate:
         """The L1 error, at least the mean gap where this is significant."""
-        found, ends, ratio = interval(calibration_error, self.data), None, self.made.attempt("", lambda: self.ratio)
+        found, ratio = interval(calibration_error, self.data), self.made.attempt("", lambda: self.ratio)
         ends = found.interval
         if ends is None or np.isnan(found) or ratio is None or ratio.interval is None:
             return found
@@ -86,8 +87,6 @@ class JudgedReport(TaskReport[JudgedAnswers]):
             n=n,
             events=0.0 if right is None else float(right) * n,
             predicted=float(data.y_prob.mean(dtype=np.float64)),
-            words=self.words,
-            tolerance=self.options.tolerance,
             confidence=True,
             error=of_error(made.attempt("Calibration error", lambda: self.headline)),
             ratio=of_estimate(made.attempt("Observed : expected", lambda: self.ratio)),
@@ -98,6 +97,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
             rarer_gold=rarer_labels(data),
             accuracy=of_estimate(right),
             sampled=data.sampled,
+            **self.given,
             **verdict_test(made, lambda: self.test, "Test of the confidence"),
         )
 
@@ -126,11 +126,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
                 self.without += made[1]
         return tuple(found)
 
-    def facts(self, known: JudgedAnswers) -> dict[str, Any]:
-        """Gold labels, accuracy and mean confidence."""
-        return {"labels": known.gold, "base_rate": known.base_rate, "mean_prediction": known.predicted}
-
-    numbers: Callable[..., tuple[Number, ...]] = ConfidenceReport.numbers
+    numbers: Callable[..., Iterator[Number]] = ConfidenceReport.numbers
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """The headline, the L2 error, accuracy, observed : expected and slope."""

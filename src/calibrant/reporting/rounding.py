@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from calibrant.results.estimate import Value
@@ -36,6 +36,14 @@ class Rounded:
     def ends(self) -> str:
         """The interval in words: "0.77 to 0.90"."""
         return f"{self.low} to {self.high}" if self.low and self.high else ""
+
+    def brackets(self, unit: str = "", *, before: str = "") -> str:
+        """The interval in brackets, where there is one: " (0.77 to 0.90)"."""
+        return f" ({before}{self.ends}{unit})" if self.ends else ""
+
+    def with_ends(self, unit: str = "") -> str:
+        """The value with its interval: "12 % (10 to 14 %)"."""
+        return f"{self.value}{unit}{self.brackets(unit)}"
 
 
 def decimals(low: float, high: float, *, least: int = 0, apart: float | None = None) -> int:
@@ -111,9 +119,25 @@ def value_column(
     return found
 
 
+def mapped(value: Value, change: Callable[[float], float]) -> Value:
+    """The value and its interval on another scale; where this runs the other way, the ends change places."""
+    low, high = (None if end is None else change(end) for end in (value.low, value.high))
+    return Value(change(value.value), high, low) if change(1.0) < change(0.0) else Value(change(value.value), low, high)
+
+
 def negated(value: Value) -> Value:
     """The value with the opposite sign, its interval too."""
-    return Value(-value.value, None if value.high is None else -value.high, None if value.low is None else -value.low)
+    return mapped(value, lambda end: -end)
+
+
+def numbers_of(values: Iterable[Value]) -> list[float]:
+    """Every value and every end of an interval that is known."""
+    return [one for value in values for one in (value.value, value.low, value.high) if one is not None]
+
+
+def above(value: Value, limit: float = 0.0) -> bool:
+    """Whether the whole interval lies above a limit."""
+    return value.low is not None and value.low > limit
 
 
 def points(value: Value, apart: float | None = 0.0) -> Rounded:

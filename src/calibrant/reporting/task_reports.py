@@ -8,10 +8,10 @@ positive-unlabeled) registers each of these in one class; nothing else differs b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Generic, get_args
 
 import numpy as np
 
@@ -31,52 +31,16 @@ from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
-from calibrant.reporting.contents import (
-    IMPOSSIBLE,
-    Assembly,
-    Audited,
-    BinCounts,
-    CannotBuild,
-    Classes,
-    Contents,
-    Facts,
-    Groups,
-    Labels,
-    NetBenefit,
-    Number,
-    Omitted,
-    Options,
-    OverTime,
-    Recalibration,
-    Reliability,
-    Section,
-    Shares,
-    Spread,
-    Verdict,
-)
-from calibrant.reporting.evidence import (
-    ForecastPart,
-    Part,
-    collected,
-    forecast_evidence,
-    of_error,
-    rate_interval,
-    unlabeled_evidence,
-    verdict_test,
-    with_diagram,
-)
+from calibrant.reporting import contents, evidence
+from calibrant.reporting.contents import CannotBuild, Number, Options, OverTime, Recalibration, Section, Verdict
+from calibrant.reporting.evidence import Part
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
-from calibrant.reporting.rounding import count, percent, rounded, score
+from calibrant.reporting.rounding import above, count, mapped, percent, rounded, score
+from calibrant.reporting.sections import recalibration
 from calibrant.reporting.sections.groups import confirmed_section, group_section
 from calibrant.reporting.sections.over_time import Since, over_time_section, since
-from calibrant.reporting.sections.recalibration import (
-    class_recalibration,
-    forecast_recalibration,
-    python_code,
-    recalibrated,
-)
 from calibrant.reporting.sections.reliability import bin_counts, net_benefit_section, reliability_section
 from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import BINARY
@@ -90,39 +54,29 @@ from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
-#: As a reader meets them.
-READING_ORDER = (
-    Reliability,
-    NetBenefit,
-    Spread,
-    Shares,
-    Classes,
-    OverTime,
-    Groups,
-    Labels,
-    Audited,
-    Recalibration,
-    BinCounts,
-)
-
 
 class TaskReport(ABC, Generic[Evidence]):
     """What one task registers; `row` and `event` are what these are called, unless the user says."""
 
-    kind: ClassVar[Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]]
+    kind: ClassVar[contents.Kind]
     row: ClassVar[str] = "row"
     event: ClassVar[str] = "event"
     table: ClassVar[TruthTable[Any]]
     findings: ClassVar[Callable[[Any, Verdict], tuple[Finding, ...]]]
+    method: ClassVar[str] = ""
+    part: Any
+    #: What stands in the line of facts beside the number of rows, and where the evidence holds it.
+    facts: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, data: Any, options: Options) -> None:
-        self.data, self.options, self.made = data, options, Assembly()
-        self.words = Words(options.row or self.row, options.event or self.event, options.source or "")
+        self.data, self.options, self.made = data, options, contents.Assembly()
+        words = Words(options.row or self.row, options.event or self.event, options.source or "")
+        self.given: dict[str, Any] = {"words": words, "tolerance": options.tolerance}
 
     @property
-    @abstractmethod
     def test(self) -> Significance:
         """The test of the verdict; raises where the data allow none."""
+        return self.part.test
 
     @abstractmethod
     def evidence(self) -> Evidence:
@@ -136,12 +90,8 @@ class TaskReport(ABC, Generic[Evidence]):
         """The evidence with what is only asked for once all tests are judged together."""
         return known
 
-    def facts(self, known: Evidence) -> dict[str, Any]:
-        """What stands in the line of facts beside the number of rows."""
-        return {}
-
     @abstractmethod
-    def numbers(self, known: Evidence) -> tuple[Number, ...]:
+    def numbers(self, known: Evidence) -> Iterator[Number]:
         """The three large numbers."""
 
     @abstractmethod
@@ -152,9 +102,9 @@ class TaskReport(ABC, Generic[Evidence]):
         """The test of the verdict first."""
         return () if known.test is None else (self.test,)
 
-    @abstractmethod
     def note(self, known: Evidence) -> str:
         """A note on the method."""
+        return self.method
 
     def time_section(self, data: Any) -> OverTime | None:
         """Observed and expected in order of time, if the user gave the time of each row."""
@@ -163,22 +113,22 @@ class TaskReport(ABC, Generic[Evidence]):
         column, values = self.options.time
         return self.made.attempt("Over time", lambda: over_time_section(data, values, column=column or "time"))
 
-    def group_sections(self, *, after: Any = None) -> tuple[Groups, ...]:
+    def group_sections(self, *, after: Any = None) -> tuple[contents.Groups, ...]:
         """One section per column, or one of confirmed groups; columns that cannot be grouped say why."""
         if self.options.confirm:
             some = [grouping for _, grouping in self.options.by]
-            alone = self.made.attempt("Groups", lambda: confirmed_section(self.data, some))
-            return () if alone is None else (alone,)
-        found = [
-            self.made.attempt(
-                f"Groups by {column}" if column else "Groups",
-                partial(group_section, self.data, by, column=column or "group", after=after),
-            )
-            for column, by in self.options.by
-        ]
+            found = [self.made.attempt("Groups", lambda: confirmed_section(self.data, some))]
+        else:
+            found = [
+                self.made.attempt(
+                    f"Groups by {column}" if column else "Groups",
+                    partial(group_section, self.data, by, column=column or "group", after=after),
+                )
+                for column, by in self.options.by
+            ]
         return tuple(section for section in found if section is not None)
 
-    def audited(self) -> Audited | None:
+    def audited(self) -> contents.Audited | None:
         """The audit by features, if it was asked for."""
         if self.options.audit is None:
             return None
@@ -189,65 +139,75 @@ class TaskReport(ABC, Generic[Evidence]):
 
 def built(task: TaskReport[Any]) -> Report:
     """The report of a task: evidence, sections, all tests judged together, verdict, and words."""
-    known, wanted = task.evidence(), []
+    known, wanted, options = task.evidence(), [], task.options
     if known.n > 0:
         known = task.completed(judged_together(task.with_sections(known)))
         wanted = task.measures()
     made = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
     measures = tuple(Measure(estimate, headline) for estimate, headline in made if estimate is not None)
-    known = replace(known, numbers=task.numbers(known), audited=task.audited())
+    known = replace(known, numbers=tuple(task.numbers(known)), audited=task.audited())
     found = task.table.verdict(known)
-    contents = Contents(
+    facts = contents.Facts(
+        rows=known.n,
+        row=known.words.row,
+        event=known.words.event,
+        effective_rows=known.effective_n,
+        clusters=known.clusters,
+        period=None if known.over_time is None else period_range(known.over_time.periods),
+        model=options.model,
+        source=options.source,
+        **{name: getattr(known, place) for name, place in task.facts.items() if known.n},
+    )
+    whole = contents.Contents(
         kind=task.kind,
-        facts=_facts(known, task.options, **task.facts(known)),
+        facts=facts,
         verdict=found,
         numbers=known.numbers,
         sections=tuple(with_note(section, found) for section in in_reading_order(known)),
         omitted=tuple(task.made.omitted),
         notes=method_notes(known, task.note(known)),
     )
-    return Report(task.options.title, contents, measures, task.tests(known), type(task).findings(known, found))
+    return Report(options.title, whole, measures, task.tests(known), type(task).findings(known, found))
 
 
 def in_reading_order(known: Shared) -> tuple[Section, ...]:
     """All sections, ordered for reading."""
     made = (*known.figures, *known.groups, known.over_time, known.recalibration, known.audited)
     some = (section for section in made if section is not None)
-    return tuple(sorted(some, key=lambda section: READING_ORDER.index(type(section))))
+    return tuple(sorted(some, key=lambda section: get_args(Section).index(type(section))))
 
 
-def with_note(section: Section, verdict: Verdict) -> Section:
+def _unflagged(one: Any) -> bool:
+    return not one.flagged and one.ratio.excludes(getattr(one, "ideal", 1.0))
+
+
+#: By kind of section: its parts, which of these have an interval that excludes its nominal value without a flag, what
+#: that value is, and what allows for all of them.
+_CALIBRATED = "the value of a calibrated model without being flagged", "adjusted p-values allow"
+_OFF: dict[type, tuple[str, Callable[[Any], bool], str, str]] = {
+    contents.Groups: ("rows", _unflagged, *_CALIBRATED),
+    contents.Classes: ("rows", _unflagged, *_CALIBRATED),
+    OverTime: ("periods", _unflagged, *_CALIBRATED),
+    contents.Reliability: ("ranges", lambda one: one.off, "the mean prediction", "the test allows"),
+    contents.Spread: (
+        "coverage", lambda one: one.observed.excludes(one.nominal), "the nominal coverage", "the test allows"
+    ),
+    Recalibration: ("maps", lambda one: above(one.gain), "0", "the test of calibration allows"),
+}  # fmt: skip
+
+
+def with_note(section: Any, verdict: Verdict) -> Any:
     """The section with a word on intervals that exclude their nominal value, where that is not significant."""
-    quiet = verdict.state == "not significant"
-    if isinstance(section, Groups | Classes):
-        rows = [row for row in section.rows if not row.flagged and row.ratio.excludes(row.ideal)]
-        return _noted(section, len(rows), len(section.rows), *_UNFLAGGED)
-    if isinstance(section, OverTime):
-        periods = [one for one in section.periods if not one.flagged and one.ratio.excludes(1.0)]
-        return _noted(section, len(periods), len(section.periods), *_UNFLAGGED)
-    if isinstance(section, Reliability) and quiet:
-        bins = [one for one in section.ranges if one.observed.excludes(one.predicted)]
-        return _noted(section, len(bins), len(section.ranges), "the mean prediction", "the test allows")
-    if isinstance(section, Spread) and quiet:
-        held = [one for one in section.coverage if one.observed.excludes(one.nominal)]
-        return _noted(section, len(held), len(section.coverage), "the nominal coverage", "the test allows")
-    if isinstance(section, Recalibration) and quiet:
-        gains = [one for one in section.maps if (one.gain.low or 0.0) > 0]
-        return _noted(section, len(gains), len(section.maps), "0", "the test of calibration allows")
-    return section
-
-
-#: What intervals exclude without a flag, and what allows for all of them.
-_UNFLAGGED = "the value of a calibrated model without being flagged", "adjusted p-values allow"
-
-
-def _noted(section: Any, off: int, number: int, what: str, who: str) -> Any:
-    if not off:
+    if type(section) not in _OFF:
         return section
-    verb = "excludes" if off == 1 else "exclude"
+    name, is_off, what, who = _OFF[type(section)]
+    parts = getattr(section, name)
+    off = sum(map(is_off, parts))
+    if not off or (verdict.state != "not significant" and is_off is not _unflagged):
+        return section
     text = (
-        f"{count(off)} of {count(number)} intervals {verb} {what}: each interval is valid alone, while {who} for all "
-        f"{count(number)}."
+        f"{count(off)} of {count(len(parts))} intervals {'excludes' if off == 1 else 'exclude'} {what}: each interval "
+        f"is valid alone, while {who} for all {count(len(parts))}."
     )
     return replace(section, note=text)
 
@@ -264,21 +224,6 @@ def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
     return (*own, together)
 
 
-def _facts(known: Shared, options: Options, **own: Any) -> Facts:
-    """The line of facts that every kind of report has, with those of its own; what is not known is left out."""
-    return Facts(
-        rows=known.n,
-        row=known.words.row,
-        event=known.words.event,
-        effective_rows=known.effective_n,
-        clusters=known.clusters,
-        period=None if known.over_time is None else period_range(known.over_time.periods),
-        model=options.model,
-        source=options.source,
-        **own,
-    )
-
-
 def with_readers_names(made: Recalibration) -> Recalibration:
     """The section with the names of maps that readers know, not those of classes."""
     return replace(made, maps=tuple(replace(one, name=name_of_map(one.name)) for one in made.maps))
@@ -293,45 +238,41 @@ def require_forwards(known: Probabilities) -> None:
 class BinaryReport(TaskReport[Probabilities]):
     """Probabilities of an event."""
 
-    kind: ClassVar[Literal["binary", "top label"]] = "binary"
+    kind: ClassVar[contents.Kind] = "binary"
     table = BINARY
     confidence: ClassVar[bool] = False
+    method = (
+        "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the same "
+        "quantity; an estimate outside it is biased, or off by chance."
+    )
     findings = of_probabilities
+    facts: ClassVar[Mapping[str, str]] = {"events": "events", "base_rate": "base_rate", "mean_prediction": "predicted"}
 
     def __init__(self, data: Binary | BinTable, options: Options) -> None:
         super().__init__(data, options)
         self.part = Part(data, options.seed)
 
-    @property
-    def test(self) -> Significance:
-        """The default test, or the one that allows for clusters."""
-        return self.part.test
-
     def evidence(self) -> Probabilities:
         """Error, level and slope, and the test."""
-        words, tolerance = self.words, self.options.tolerance
-        return collected(self.part, self.made, words=words, tolerance=tolerance, confidence=self.confidence)
+        return evidence.collected(self.part, self.made, confidence=self.confidence, **self.given)
 
     def with_sections(self, known: Probabilities) -> Probabilities:
         """Reliability, time, maps, groups, and the ECE by number of bins."""
-        part, made = self.part, self.made
-        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=self.options.threshold))
+        part, made, at = self.part, self.made, self.options.threshold
+        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=at))
         time = self.time_section(part.data)
-        remade = made.attempt("Recalibration", lambda: self._recalibrated(known))
-        after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
-        groups = self.group_sections(after=after)
-        bins = made.attempt("ECE and the number of bins", lambda: bin_counts(part))
-        at, worth = self.options.threshold, None
+        maps, after = made.attempt("Recalibration", lambda: self._recalibrated(known)) or (None, None)
+        groups = self.group_sections(after=after.data if after and isinstance(after.data, Binary) else None)
+        bins, worth = made.attempt("ECE and the number of bins", lambda: bin_counts(part)), None
         if at is not None and not self.confidence:
             worth = made.attempt("Net benefit", lambda: net_benefit_section(part, at))
-        known = with_diagram(known, diagram, bins)
-        maps = None if remade is None else with_readers_names(remade[0])
-        figures = (*known.figures, worth)
-        return replace(known, over_time=time, groups=groups, recalibration=maps, figures=figures)
+        known = replace(known, over_time=time, groups=groups, recalibration=maps, bin_counts=bins)
+        return replace(evidence.with_diagram(known, diagram), figures=(diagram, bins, worth))
 
     def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
         require_forwards(known)
-        return recalibrated(self.part, self.options.rows)
+        made, after = recalibration.recalibrated(self.part, self.options.rows)
+        return with_readers_names(made), after
 
     def completed(self, known: Probabilities) -> Probabilities:
         """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
@@ -345,42 +286,20 @@ class BinaryReport(TaskReport[Probabilities]):
         recent = self.made.attempt("", lambda: with_recent_map(made, self.data, self.options, known.over_time))
         return replace(known, recalibration=recent or made)
 
-    def facts(self, known: Probabilities) -> dict[str, Any]:
-        """Events, base rate and mean prediction."""
-        if not known.n:
-            return {}
-        return {"events": known.events, "base_rate": known.base_rate, "mean_prediction": known.predicted}
-
-    def numbers(self, known: Probabilities) -> tuple[Number, ...]:
+    def numbers(self, known: Probabilities) -> Iterator[Number]:
         """Error, slope, and observed : expected."""
-        found = []
-        if known.error is not None:
-            text = _about_error(known)
-            found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
-        if known.slope is not None:
-            text = _about_slope(known)
-            sides = ("too extreme", "too moderate")
-            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
+        yield from error_number(known.error, _about_error(known))
+        yield from _slope_number(known, _about_slope(known))
         if known.ratio is not None:
-            text = (
-                f"{count(known.events)} {plural(known.words.event, known.events, kind='event')} observed, "
-                f"{count(known.expected)} predicted. "
-                + _side(known.ratio, "predictions are too high in total.", "predictions are too low in total.")
-            )
+            events = plural(known.words.event, known.events, kind="event")
+            side = _side(known.ratio, "predictions are too high in total.", "predictions are too low in total.")
+            text = f"{count(known.events)} {events} observed, {count(known.expected)} predicted. {side}"
             sides = ("too high", "too low")
-            found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", *sides, text, known.levels[0]))
-        return tuple(found)
+            yield Number("Observed : expected", known.ratio, 1.0, "ratio", *sides, text, known.levels[0])
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """Every estimate on the same table."""
         return probability_measures(self.part)
-
-    def note(self, known: Probabilities) -> str:
-        """On the one interval."""
-        return (
-            "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the "
-            "same quantity; an estimate outside it is biased, or off by chance."
-        )
 
 
 class ConfidenceReport(BinaryReport):
@@ -391,36 +310,38 @@ class ConfidenceReport(BinaryReport):
     event = "right answer"
     table = CONFIDENCE
     confidence = True
+    facts: ClassVar[Mapping[str, str]] = {"base_rate": "base_rate", "mean_prediction": "predicted"}
 
-    def facts(self, known: Probabilities) -> dict[str, Any]:
-        """Accuracy and mean confidence."""
-        return {} if not known.n else {"base_rate": known.base_rate, "mean_prediction": known.predicted}
-
-    def numbers(self, known: Probabilities) -> tuple[Number, ...]:
+    def numbers(self, known: Probabilities) -> Iterator[Number]:
         """Error, confidence less accuracy, and slope."""
-        found = []
-        if known.error is not None:
-            text = "Mean distance between the confidence and the true chance of being right."
-            found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
-        found += confidence_less_accuracy(known)
-        if known.slope is not None:
-            text = _side(
-                known.slope,
-                "high confidences are too high and low ones too low.",
-                "high confidences are too low and low ones too high.",
-            )
-            sides = ("too extreme", "too moderate")
-            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1]))
-        return tuple(found)
+        yield from error_number(known.error, "Mean distance between the confidence and the true chance of being right.")
+        yield from confidence_less_accuracy(known)
+        ways = (
+            "high confidences are too high and low ones too low.",
+            "high confidences are too low and low ones too high.",
+        )
+        yield from _slope_number(known, _side(known.slope, *ways))
 
 
-def confidence_less_accuracy(known: Probabilities) -> tuple[Number, ...]:
+def error_number(value: Value | None, text: str, name: str = "Calibration error, L1") -> Iterator[Number]:
+    """An error whose ideal is 0, where it is known."""
+    if value is not None:
+        yield Number(name, value, 0.0, "points", "", "farther off", text)
+
+
+def confidence_less_accuracy(known: Probabilities) -> Iterator[Number]:
     """The mean gap of the confidence, where it is known."""
-    if known.gap is None:
-        return ()
-    text = f"Mean confidence minus accuracy, over {count(known.n)} {plural(known.words.row)}. Above 0: over-confident."
-    sides = ("under-confident", "over-confident")
-    return (Number("Confidence − accuracy", known.gap, 0.0, "points", *sides, text, known.levels[0]),)
+    if known.gap is not None:
+        rows = f"{count(known.n)} {plural(known.words.row)}"
+        text = f"Mean confidence minus accuracy, over {rows}. Above 0: over-confident."
+        sides = ("under-confident", "over-confident")
+        yield Number("Confidence − accuracy", known.gap, 0.0, "points", *sides, text, known.levels[0])
+
+
+def _slope_number(known: Probabilities, text: str) -> Iterator[Number]:
+    if known.slope is not None:
+        sides = ("too extreme", "too moderate")
+        yield Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1])
 
 
 def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
@@ -432,43 +353,37 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     if change is None or options.time is None:
         return made
     column, values = options.time
-    if isinstance(values, Mapping):
+    tables = isinstance(values, Mapping)
+    if tables:
         some: Any = merge(list(values.values())[change.first :])
     else:
         some = data.take(periods_of(values, name="time", length=len(data)).index >= change.first)
-    best = recalibrated(Part(some, options.seed))[0].maps[0]
+    best = recalibration.recalibrated(Part(some, options.seed))[0].maps[0]
     start = since(column, values, change.first)
-    return replace(
-        made,
-        recent=replace(best, name=name_of_map(best.name)),
-        fitted=best.name,
-        since=start.condition,
-        code=_recent_code(best.name, options.rows, start, tables=isinstance(values, Mapping), first=change.first),
-    )
+    code = _recent_code(best.name, options.rows, start, tables=tables, first=change.first)
+    recent = replace(best, name=name_of_map(best.name))
+    return replace(made, recent=recent, fitted=best.name, since=start.condition, code=code)
 
 
 def _recent_code(name: str, rows: str, start: Since, *, tables: bool, first: int) -> str:
     """The map fitted to the rows since a time, in Python; with a table per period, to those from the `first` on."""
     if tables:
-        text = python_code(name, "p_new", rows=f"merge(list(time.values())[{first}:])")
+        text = recalibration.python_code(name, "p_new", rows=f"merge(list(time.values())[{first}:])")
         return f"from calibrant.table import merge\n{text}"
     some = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
-    return python_code(name, "p_new", rows=some, before=f"recent = {start.code}")
+    return recalibration.python_code(name, "p_new", rows=some, before=f"recent = {start.code}")
 
 
 def _about_error(known: Probabilities) -> str:
-    what = "Mean distance between predicted and true probability."
-    error = known.error
-    if error is None or error.low is None or error.high is None or not known.rarer > 0:
+    what, error, rarer = "Mean distance between predicted and true probability.", known.error, known.rarer
+    if error is None or error.low is None or error.high is None or not rarer > 0:
         return what
-    relative = percent(Value(error.value / known.rarer, error.low / known.rarer, error.high / known.rarer))
+    relative = percent(mapped(error, lambda end: end / rarer))
     base = (
-        f"The base rate is {score(known.base_rate)}"
-        if known.base_rate <= 0.5
-        else (f"The rarer outcome has a frequency of {score(known.rarer)}")
+        f"base rate is {score(rarer)}" if known.base_rate <= 0.5 else f"rarer outcome has a frequency of {score(rarer)}"
     )
     share = f"{relative.ends} % of it" if error.low > 0 else f"at most {relative.high} % of it"
-    return f"{what} {base}, so the error is {share}."
+    return f"{what} The {base}, so the error is {share}."
 
 
 def _side(value: Value | None, below: str, above: str) -> str:
@@ -479,18 +394,12 @@ def _side(value: Value | None, below: str, above: str) -> str:
 
 
 def _about_slope(known: Probabilities) -> str:
-    what = _side(
-        known.slope,
-        "high scores are too high and low scores too low.",
-        "high scores are too low and low scores too high.",
-    )
-    if known.backwards:
-        what = "Below 0: higher scores go with fewer events."
+    ways = ("high scores are too high and low scores too low.", "high scores are too low and low scores too high.")
+    what = "Below 0: higher scores go with fewer events." if known.backwards else _side(known.slope, *ways)
     if known.intercept is None:
         return what
     shift = rounded(known.intercept, least=2, apart=0.0)
-    ends = f" ({shift.ends})" if shift.ends else ""
-    return f"{what} Calibration in the large: {shift.value}{ends}, in log odds."
+    return f"{what} Calibration in the large: {shift.value}{shift.brackets()}, in log odds."
 
 
 def probability_measures(part: Part, *, scores: bool = True) -> list[Callable[[], Estimate | None]]:
@@ -514,7 +423,7 @@ def with_own_interval(estimator: Callable[..., Estimate], data: Any) -> Estimate
     """A mean score or the AUC with its interval; without one where these rows have none."""
     try:
         return interval(estimator, data)
-    except IMPOSSIBLE:
+    except contents.IMPOSSIBLE:
         return estimator(data)
 
 
@@ -524,6 +433,8 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
     kind = "classes"
     table = MULTICLASS
     findings = of_classes
+    method = "Recalibration maps act on the whole vector; the top label is judged as the probability of being right."
+    facts: ClassVar[Mapping[str, str]] = {"classes": "number", "base_rate": "base_rate", "mean_prediction": "predicted"}
 
     def __init__(self, data: Multiclass, options: Options) -> None:
         super().__init__(data, options)
@@ -531,27 +442,27 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
 
     @cached_property
     def test(self) -> Significance:
-        """The test of whole vectors; of weighted or dependent rows, of each class."""
-        return vector_test(self.data)
+        """Of whole vectors, with the number of simulations behind it; of weighted or dependent rows, of each class."""
+        if self.data.group is not None or not all_alike(self.data.weight):
+            return each_class(self.data)[1]
+        return calibration_test(self.data)
 
     def evidence(self) -> ProbabilityVectors:
         """The test of vectors, and all that is known of the top label."""
-        data, made, options = self.data, self.made, self.options
-        top = collected(self.part, made, words=self.words, tolerance=options.tolerance, confidence=True)
+        data, top = self.data, evidence.collected(self.part, self.made, confidence=True, **self.given)
         probability = np.asarray(data.y_prob)
-        decided = len(data) > 0 and bool(np.all((probability == 0) | (probability == 1)))
+        decided = bool(np.all((probability == 0) | (probability == 1)))
         own = probability[np.arange(len(data)), np.asarray(data.y_true)]
         return ProbabilityVectors(
             n=len(data),
             number=len(data.classes),
-            words=self.words,
-            tolerance=options.tolerance,
             top=top,
-            decisions=rate_interval(top.events, float(len(data))) if decided else None,
+            decisions=evidence.rate_interval(top.events, float(len(data))) if decided else None,
             impossible=int(np.sum(own == 0)),
             effective_n=top.effective_n,
             clusters=top.clusters,
-            **verdict_test(made, lambda: self.test),
+            **self.given,
+            **evidence.verdict_test(self.made, lambda: self.test),
         )
 
     def with_sections(self, known: ProbabilityVectors) -> ProbabilityVectors:
@@ -561,7 +472,7 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
         classes = made.attempt("Classes", lambda: classes_section(self.data))
         return replace(
             known,
-            top=None if known.top is None else with_diagram(known.top, diagram, None),
+            top=None if known.top is None else evidence.with_diagram(known.top, diagram),
             classes=classes,
             over_time=self.time_section(part.data),
             recalibration=made.attempt("Recalibration", lambda: self._recalibrated(known)),
@@ -572,28 +483,24 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
     def _recalibrated(self, known: ProbabilityVectors) -> Recalibration:
         if known.top is not None:
             require_forwards(known.top)
-        return with_readers_names(class_recalibration(self.data, seed=self.options.seed))
+        return with_readers_names(recalibration.class_recalibration(self.data, seed=self.options.seed))
 
-    def facts(self, known: ProbabilityVectors) -> dict[str, Any]:
-        """Classes, accuracy and mean confidence."""
-        top = known.top if known.n else None
-        rates = {} if top is None else {"base_rate": top.base_rate, "mean_prediction": top.predicted}
-        return {"classes": known.number, **rates}
-
-    def numbers(self, known: ProbabilityVectors) -> tuple[Number, ...]:
+    def numbers(self, known: ProbabilityVectors) -> Iterator[Number]:
         """Top-label error, confidence less accuracy, and class-wise error."""
-        found = []
         top = known.top if known.n else None
-        if top is not None and top.error is not None:
+        if top is not None:
             text = "Mean distance between the confidence in the predicted class and its true chance of being right."
-            found.append(Number("Top-label calibration error, L1", top.error, 0.0, "points", "", "farther off", text))
-        if top is not None and known.decisions is None:
-            found += confidence_less_accuracy(top)
-        value = of_error(self.made.attempt("", lambda: classwise_error(self.data)))
-        if value is not None and known.decisions is None:
+            yield from error_number(top.error, text, "Top-label calibration error, L1")
+            yield from () if known.decisions is not None else confidence_less_accuracy(top)
+        value = evidence.of_error(self.made.attempt("", self._classwise_error))
+        if known.decisions is None:
             text = f"Mean over {known.number} classes of the debiased error of each against the rest."
-            found.append(Number("Class-wise calibration error", value, 0.0, "points", "", "farther off", text))
-        return tuple(found)
+            yield from error_number(value, text, "Class-wise calibration error")
+
+    def _classwise_error(self) -> Estimate:
+        """The debiased class-wise error, with the interval of the true one where rows are independent."""
+        estimator, data = partial(classwise, partial(debiased_ece, norm=1)), self.data
+        return interval(estimator, data) if data.weight is None and data.group is None else estimator(data)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """Estimates of the top label and of all classes; scores are of the whole vector."""
@@ -605,25 +512,6 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
         confidence = self.made.attempt("", lambda: self.part.test)
         return (*super().tests(known), *(() if confidence is None else (confidence,)))
 
-    def note(self, known: ProbabilityVectors) -> str:
-        """On what maps act on."""
-        return "Recalibration maps act on the whole vector; the top label is judged as the probability of being right."
-
-
-def vector_test(data: Multiclass) -> Significance:
-    """The test of whole vectors with the number of simulations behind it; of weighted or dependent rows, of classes."""
-    if data.group is not None or not all_alike(data.weight):
-        return each_class(data)[1]
-    return calibration_test(data)
-
-
-def classwise_error(data: Multiclass) -> Estimate:
-    """The debiased class-wise error, with the interval of the true one where rows are independent."""
-    estimator = partial(classwise, partial(debiased_ece, norm=1))
-    if data.weight is not None or data.group is not None:
-        return estimator(data)
-    return interval(estimator, data)
-
 
 class ForecastReport(TaskReport[Forecasts]):
     """Predicted distributions of a number."""
@@ -632,19 +520,18 @@ class ForecastReport(TaskReport[Forecasts]):
     row = "forecast"
     table = FORECASTS
     findings = of_forecasts
+    method = (
+        "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
+        "calibrated forecaster of the same size."
+    )
 
     def __init__(self, data: Forecast | BinTable, options: Options) -> None:
         super().__init__(data, options)
-        self.part = ForecastPart(data, options.seed)
-
-    @property
-    def test(self) -> Significance:
-        """Of the error-to-spread ratio, or of the uniformity of F(y)."""
-        return self.part.test
+        self.part = evidence.ForecastPart(data)
 
     def evidence(self) -> Forecasts:
         """Ratio, bias, spread of single rows, shape and coverage."""
-        return forecast_evidence(self.part, self.made, words=self.words, tolerance=self.options.tolerance)
+        return evidence.forecast_evidence(self.part, self.made, **self.given)
 
     def with_sections(self, known: Forecasts) -> Forecasts:
         """Spread and error, time, maps and groups."""
@@ -659,66 +546,48 @@ class ForecastReport(TaskReport[Forecasts]):
     def _recalibrated(self) -> Recalibration:
         if isinstance(self.data, BinTable):
             fail("A table of spreads has no rows to fit and judge maps on.", CannotBuild)
-        return with_readers_names(forecast_recalibration(self.data, seed=self.options.seed))
+        return with_readers_names(recalibration.forecast_recalibration(self.data, seed=self.options.seed))
 
-    def numbers(self, known: Forecasts) -> tuple[Number, ...]:
+    def numbers(self, known: Forecasts) -> Iterator[Number]:
         """Error-to-spread ratio, coverage, and ENCE."""
-        found = []
         if known.ratio is not None:
             text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
-            found.append(Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text))
+            yield Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text)
         if known.coverage is not None:
             level = f"{100 * known.level:.4g} %"
             text = f"Share of outcomes inside the central {level} interval of each forecast."
-            name = f"Coverage of {level} intervals"
-            found.append(Number(name, known.coverage, known.level, "percent", "too narrow", "too wide", text))
+            name, sides = f"Coverage of {level} intervals", ("too narrow", "too wide")
+            yield Number(name, known.coverage, known.level, "percent", *sides, text)
         if known.ence is not None and known.ence_null is not None:
-            low, high = known.ence_null
-            null = percent(Value((low + high) / 2, low, high)).ends
             text = (
                 "Mean relative gap between spread and error per bin of the spread. A calibrated forecaster of this "
-                f"size would show {null} %."
+                f"size would show {known.ence_when_calibrated} %."
             )
-            found.append(Number("ENCE, 10 bins", Value(known.ence), 0.0, "percent", "", "farther off", text))
+            yield Number("ENCE, 10 bins", Value(known.ence), 0.0, "percent", "", "farther off", text)
         if known.bias is not None and known.bias.excludes(0.0) and not known.dominated:
             text = "Mean of (y − mean) / std. Above 0: outcomes are higher than predicted."
-            sides = ("too high", "too low")
-            found.append(Number("Mean standardised error", known.bias, 0.0, "none", *sides, text))
-        return tuple(found)
+            yield Number("Mean standardised error", known.bias, 0.0, "none", "too high", "too low", text)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """Estimates of forecasts; the headline is the ratio or, where there is no spread, the coverage."""
-        part = self.part
-        # The range is that of independent rows.
-        with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
-        first = [lambda: part.ratio, lambda: with_range(part.ence), lambda: part.coverage, lambda: part.bias]
+        part, beside = self.part, self._beside_range
+        first = [lambda: part.ratio, lambda: beside(part.ence), lambda: part.coverage, lambda: part.bias]
+        errors = (interval_error, quantile_error, pit_error)
         return [
             *(first[2:] if self.made.attempt("", first[0]) is None else first),
-            *(
-                lambda estimator=estimator: with_range(estimator(part.data))
-                for estimator in (interval_error, quantile_error, pit_error)
-            ),
-            lambda: debiased_ence(part.cells),
-            lambda: uce(part.cells),
-            *(lambda estimator=estimator: estimator(part.spread_data) for estimator in (std_dispersion, sharpness)),
-            *(partial(estimator, part.data) for estimator in (crps, nll, pinball)),
+            *(lambda one=one: beside(one(part.data)) for one in errors),
+            *(lambda one=one: one(part.cells) for one in (debiased_ence, uce)),
+            *(lambda one=one: one(part.spread_data) for one in (std_dispersion, sharpness)),
+            *(partial(one, part.data) for one in (crps, nll, pinball)),
         ]
 
-    def note(self, known: Forecasts) -> str:
-        """On intervals and ranges."""
-        return (
-            "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
-            "calibrated forecaster of the same size."
-        )
-
-
-def _with_reference_range(estimate: Estimate) -> Estimate:
-    """The range of a calibrated forecaster in place of a confidence interval; its method says so."""
-    null = estimate.details.get("null", {})
-    if not null or null["low"] == null["high"]:
-        return estimate
-    how = f"range of a calibrated forecaster ({null['law']})"
-    return estimate.with_interval(Interval(float(null["low"]), float(null["high"]), 0.95, how))
+    def _beside_range(self, estimate: Estimate) -> Estimate:
+        """With the range of a calibrated forecaster of independent rows in place of an interval; its method says so."""
+        null = estimate.details.get("null", {})
+        if self.part.dependent or not null or null["low"] == null["high"]:
+            return estimate
+        how = f"range of a calibrated forecaster ({null['law']})"
+        return estimate.with_interval(Interval(float(null["low"]), float(null["high"]), 0.95, how))
 
 
 class UnlabeledReport(TaskReport[Unlabeled]):
@@ -727,6 +596,7 @@ class UnlabeledReport(TaskReport[Unlabeled]):
     kind = "unlabeled"
     table = UNLABELED
     findings = of_unlabeled
+    facts: ClassVar[Mapping[str, str]] = {"events": "positives", "base_rate": "prior", "mean_prediction": "predicted"}
 
     def __init__(self, data: PositiveUnlabeled | BinTable, options: Options) -> None:
         super().__init__(data, options)
@@ -744,48 +614,34 @@ class UnlabeledReport(TaskReport[Unlabeled]):
 
     def evidence(self) -> Unlabeled:
         """The error at the assumed share and around it, and the largest share that the data allow."""
-        for name, given in (("Groups", self.options.by), ("Over time", self.options.time)):
-            if given:
-                reason = (
-                    "Groups of positive-unlabeled rows may differ in their share of positives: report on each by "
-                    "itself."
-                )
-                self.made.omitted.append(Omitted(name, reason))
+        why = "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
+        given = {"Groups": self.options.by, "Over time": self.options.time}
+        self.made.omitted += [contents.Omitted(name, why) for name, asked in given.items() if asked]
         shares = self.made.attempt("Shares of positives", lambda: shares_section(self.data))
-        error = of_error(self.headline)
-        known = unlabeled_evidence(self.cells, self.made, shares, words=self.words, tolerance=self.options.tolerance)
-        return replace(known, error=error, figures=(shares,), **verdict_test(self.made, lambda: self.test))
+        error = evidence.of_error(self.headline)
+        known = evidence.unlabeled_evidence(self.cells, self.made, shares, **self.given)
+        tested = evidence.verdict_test(self.made, lambda: self.test)
+        return replace(known, error=error, figures=(shares,), **tested)
 
     def with_sections(self, known: Unlabeled) -> Unlabeled:
         """None but the shares, which the evidence holds."""
         return known
 
-    def facts(self, known: Unlabeled) -> dict[str, Any]:
-        """Labelled positives, assumed share and mean prediction."""
-        return {"events": known.positives, "base_rate": known.prior, "mean_prediction": known.predicted}
-
-    def numbers(self, known: Unlabeled) -> tuple[Number, ...]:
+    def numbers(self, known: Unlabeled) -> Iterator[Number]:
         """The error, observed : expected, and the largest share."""
         at = score(known.prior)
-        found = []
-        if known.error is not None:
-            text = (
-                "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
-            )
-            found.append(Number(f"Calibration error at {at}", known.error, 0.0, "points", "", "farther off", text))
+        text = "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
+        yield from error_number(known.error, text, f"Calibration error at {at}")
         if known.ratio is not None:
             text = (
                 f"Assumed share, {at}, over mean prediction, {score(known.predicted)}: proportional to the assumed "
                 "share. The interval allows for sampling alone."
             )
-            found.append(Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text))
+            yield Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text)
         if known.largest_prior is not None:
-            text = "Above it, some scores would need more positives than rows."
+            name, text = "Largest share the data allow", "Above it, some scores would need more positives than rows."
             largest = Value(known.largest_prior)
-            found.append(
-                Number("Largest share the data allow", largest, known.prior, "percent", "below assumed", "above", text)
-            )
-        return tuple(found)
+            yield Number(name, largest, known.prior, "percent", "below assumed", "above", text)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """The headline, other estimators and, where the table is exact, mean scores."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from calibrant.reporting.contents import (
@@ -19,7 +19,7 @@ from calibrant.reporting.contents import (
     Section,
     Threshold,
 )
-from calibrant.reporting.rounding import p_words
+from calibrant.reporting.rounding import above, mapped, p_words, percent
 from calibrant.results.estimate import Component, Value
 
 #: Significance level of all tests of a report together.
@@ -216,9 +216,9 @@ class Probabilities(Shared):
         """
         if self.slope is None or not self.slope.excludes(1.0) or self.error is None or self.recalibration is None:
             return False
-        moved = [one.moved for one in self.recalibration.maps if one.name.startswith("Platt")]
-        helps = [one.gain.low or 0.0 for one in self.recalibration.maps if one.name.startswith("Platt")]
-        return bool(moved and moved[0] is not None and helps[0] > 0 and moved[0] >= self.error.value / 2)
+        line = next((one for one in self.recalibration.maps if one.parameters == 2), None)
+        moved = None if line is None or not above(line.gain) else line.moved
+        return moved is not None and moved >= self.error.value / 2
 
     @property
     def mean_error(self) -> Value | None:
@@ -235,8 +235,9 @@ class Probabilities(Shared):
         """Mean prediction less observed frequency; its interval is that of observed : expected, on this scale."""
         if self.ratio is None:
             return None
-        ends = [None if end is None else self.predicted * (1 - end) for end in (self.ratio.high, self.ratio.low)]
-        return Value(self.predicted - self.base_rate, *ends)
+        return replace(
+            mapped(self.ratio, lambda end: self.predicted * (1 - end)), value=self.predicted - self.base_rate
+        )
 
 
 @dataclass(frozen=True)
@@ -278,6 +279,16 @@ class ProbabilityVectors(Shared):
         return None if self.top is None else self.top.error
 
     @property
+    def base_rate(self) -> float | None:
+        """Share of right predictions."""
+        return None if self.top is None else self.top.base_rate
+
+    @property
+    def predicted(self) -> float | None:
+        """Mean confidence."""
+        return None if self.top is None else self.top.predicted
+
+    @property
     def class_rows(self) -> tuple[GroupRow, ...]:
         """Every class against the rest."""
         return () if self.classes is None else self.classes.rows
@@ -309,6 +320,12 @@ class Forecasts(Shared):
     largest_error: float | None = None
     largest_spread: float | None = None
     warning: str = ""
+
+    @property
+    def ence_when_calibrated(self) -> str:
+        """Its range for a calibrated forecaster, in percent."""
+        low, high = self.ence_null or (0.0, 0.0)
+        return percent(Value((low + high) / 2, low, high)).ends
 
     @property
     def dominated(self) -> bool:

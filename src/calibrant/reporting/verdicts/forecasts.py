@@ -8,7 +8,7 @@ from functools import partial
 from calibrant.inference.forecast_tests import component_in_words
 from calibrant.reporting.contents import Direction, Severity, State
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, negated, percent, rates, ratio, rounded
+from calibrant.reporting.rounding import count, negated, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
 from calibrant.reporting.verdicts.severity import COVERAGE, RATIOS, far, flagged_groups, outside
@@ -102,10 +102,9 @@ def _by_width(e: Forecasts) -> Row | None:
     error, null = e.ence, e.ence_null
     if found.name == "bias by width" or error is None or null is None or error <= null[1]:
         return Row("R3", "not calibrated", "mixed", f"{start}.", "caution")
-    calibrated = percent(Value((null[0] + null[1]) / 2, *null))
     sentence = (
         f"{start}: {rates(Value(error)).value} % mean relative error of the spread, where a calibrated forecaster "
-        f"would show {calibrated.ends} %."
+        f"would show {e.ence_when_calibrated} %."
     )
     return Row("R3", "not calibrated", "mixed", sentence, "problem" if error > 2 * null[1] else "caution")
 
