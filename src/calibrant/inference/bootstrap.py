@@ -95,7 +95,11 @@ class Bootstrap(validation.Simulated):
         whole = float(found)
         if isinstance(data, Predictions) and (losses := row_losses(found, data)) is not None:
             return whole, resampled_means(losses, data, self.draws, rng)
-        sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
+        sample = None
+        if isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None):
+            sample = Sample.of(data, needed_by="The bootstrap")  # cells and outcomes
+        elif not isinstance(data, Multiclass | Quantiles):
+            sample = Sample.of_clusters(data)
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
             return whole, of_resamples(estimator, sample.resample(self.draws, rng)) + whole - center
@@ -124,12 +128,6 @@ class Clustered(Bootstrap):
         if getattr(data, "group", None) is None:
             fail("Clustered needs predictions with group=..., the ids of rows that belong together.")
         return super().resampled(estimator, data)
-
-
-def to_resample(data: Predictions | BinTable) -> Sample:
-    """What to resample: cells and outcomes if binary rows are independent and unweighted, else clusters."""
-    plain = isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None)
-    return Sample.of(data, needed_by="The bootstrap") if plain else Sample.of_clusters(data)  # type: ignore[arg-type]
 
 
 def of_resamples(estimator: Callable[[Any], float], resamples: Iterable[Any]) -> Floats:
@@ -162,13 +160,8 @@ def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.rando
         some = weighted_rows(data.weight)  # a resample of rows of weight 0 has no mean
         losses, data = losses.reshape(len(data), -1)[some].ravel(), data.take(some)
     labels = cluster_labels(data, len(data))
-    return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
-
-
-def repeated_means(losses: Floats, data: Predictions, labels: NDArray[np.intp], repeats: Floats) -> Floats:
-    """Weighted means of the losses if each cluster of rows occurs as often as a row of `repeats` says."""
     weight = _row_weights(data, len(losses))
-    return _repeated_ratios(weight * losses, weight, labels, repeats)
+    return _repeated_ratios(weight * losses, weight, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
 
 
 def _row_weights(data: Predictions, rows: int) -> Floats:

@@ -328,37 +328,26 @@ def _of_true_errors(
     method: PairedGaps | PairedFits | PairedCrossFits,
 ) -> tuple[float, Interval, float]:
     if isinstance(method, PairedCrossFits):
-        norm: Any = target.norm if target is not None and is_true_error(target) else None
-        return _of_vectors(estimator, norm, a, b, level, method)
-    if target is None or not _knows(method, target, a) or not _knows(method, target, b):
+        if not is_true_error(target) or not (isinstance(a, Multiclass) and isinstance(b, Multiclass)):
+            instead = f"use Bootstrap() for {name_of(estimator)}."
+            message = f"PairedCrossFits compares calibration errors of multiclass data; {instead}"
+            raise TypeError(message)
+        target = Target("true error", target.norm)
+        found = method.difference(a, b, norm=target.norm, level=level)
+        words = "independent rows (or clusters); errors that the maps find equally well; approximate"
+    elif target is None or not _knows(method, target, a) or not _knows(method, target, b):
         message = (
             "PairedGaps compares calibration errors in a finite norm of binary predictions, PairedFits those of "
             f"positive-unlabeled predictions and of predicted spreads; use Bootstrap() for {name_of(estimator)}."
         )
         raise TypeError(message)
-    if isinstance(method, PairedFits):
+    elif isinstance(method, PairedFits):
         found = method.difference(a, b, target, level=level)
         words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
     elif isinstance(a, Binary) and isinstance(b, Binary):
         squared = target.norm == "squared"
         found = method.difference(a, b, norm=2.0 if squared else target.norm, level=level, squared=squared)
         words = "independent rows (or clusters); no structure finer than the cells of Inversion(); approximate"
-    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
-    return found.value, interval, found.p_value
-
-
-def _of_vectors(
-    estimator: Estimator, norm: Any, a: Predictions, b: Predictions, level: float, method: PairedCrossFits
-) -> tuple[float, Interval, float]:
-    """The difference of the errors of whole vectors."""
-    if norm is None or not (isinstance(a, Multiclass) and isinstance(b, Multiclass)):
-        message = (
-            f"PairedCrossFits compares calibration errors of multiclass data; use Bootstrap() for {name_of(estimator)}."
-        )
-        raise TypeError(message)
-    found = method.difference(a, b, norm=norm, level=level)
-    words = "independent rows (or clusters); errors that the maps find equally well; approximate"
-    target = Target("true error", norm)
     interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
     return found.value, interval, found.p_value
 

@@ -74,6 +74,28 @@ class FittedGap:
         lengths = [max(float(np.sqrt((one**2).sum())), 1e-150) for one in found]
         return [one * (size / length) for one, length in zip(found, lengths, strict=True)]
 
+    def shrunken(self, coordinates: Floats) -> Floats:
+        """Shrunk by what noise adds to their squared length, row by row."""
+        square = (coordinates**2).sum(axis=1, keepdims=True)
+        return coordinates * np.sqrt(np.maximum(0.0, 1 - self.noise / np.maximum(square, 1e-300)))
+
+    def errors(self, coordinates: Floats, root: float, sampling: Floats | float = 0.0) -> Floats:
+        """The norm (or its power) of the shrunken gap, for each row of coordinates."""
+        powers = self.power(self.shrunken(coordinates) @ self.half.T) @ self.share + sampling
+        return np.asarray(np.maximum(powers, 0.0) ** root)
+
+    def trials(self, shape: Floats, noise: Floats, sampling: Floats, root: float) -> _Trials:
+        """Multiples of a gap, from zero or far below the fitted size to far above it."""
+        reach = REACH * np.sqrt(self.noise / max(float((shape**2).sum()), 1e-300))
+        multiples = np.linspace(max(0.0, 1 - reach), 1 + reach, STEPS)
+        powers = self.power((multiples[:, None] * shape) @ self.half.T) @ self.share
+        whole = max(float(self.power(self.half @ shape) @ self.share), 1e-300)
+        drawn = [
+            self.errors(m * shape + noise, root, sampling * (power / whole))
+            for m, power in zip(multiples, powers, strict=True)
+        ]
+        return _Trials(powers**root, np.array(drawn))
+
 
 def _of_spread(data: Forecast, target: Target) -> FittedGap:
     cells = SpreadCells.of(data, needed_by="PairedFits", keep_rows=True)
@@ -187,20 +209,22 @@ class PairedFits(validation.Simulated):
         squared = target.norm == "squared"
         target = replace(target, norm=2.0) if squared else target
         norm = 1.0 if target.norm is None else float(target.norm)
-        pair = [_Gap(FittedGap.of(data, target)) for data in (a, b)]
+        pair = [FittedGap.of(data, target) for data in (a, b)]
         rng = generator(self.seed, "paired fits")
-        noise = _normal(np.concatenate([one.fit.influence for one in pair], axis=1), self.draws, rng)
-        parts = np.split(noise, [pair[0].fit.influence.shape[1]], axis=1)
-        sampling = _normal(np.stack([one.fit.sampling for one in pair], axis=1), self.draws, rng).T
+        influence = np.concatenate([one.influence for one in pair], axis=1)
+        noise = normal_draws(influence.T @ influence, self.draws, rng)
+        parts = np.split(noise, [pair[0].influence.shape[1]], axis=1)
+        scores = np.stack([one.sampling for one in pair])
+        sampling = normal_draws(scores @ scores.T, self.draws, rng).T
         root = 1.0 if squared else 1 / norm
         trials = [
-            [one.trials(shape, own, scores, root) for shape in one.fit.shapes()]
-            for one, own, scores in zip(pair, parts, sampling, strict=True)
+            [one.trials(shape, own, sampled, root) for shape in one.shapes()]
+            for one, own, sampled in zip(pair, parts, sampling, strict=True)
         ]
         z = float(ndtri(1 - ALPHA_SHARE * (1 - level) / 2))
         values, lows, highs, distances = [], [], [], []
-        for part in MISSING if any(one.fit.missing for one in pair) else (0.0,):
-            seen = [float(one.errors(one.fit.raised(part)[None], root)[0]) for one in pair]
+        for part in MISSING if any(one.missing for one in pair) else (0.0,):
+            seen = [float(one.errors(one.raised(part)[None], root)[0]) for one in pair]
             tried = [[some.plausible(error) for some in own] for own, error in zip(trials, seen, strict=True)]
             values.append(seen[0] - seen[1])
             for of_a, of_b in product(*tried):
@@ -269,38 +293,3 @@ class _Worlds:
         if not lines and not beyond.size:  # no difference is implausible: allow for the bias of the nearest
             beyond = (z + sign * self.truth / self.spread).ravel()
         return max(0.0, float(min([*lines, *beyond])))
-
-
-@dataclass(frozen=True, eq=False)
-class _Gap:
-    """The fitted gap of one model, and estimates of its error without what noise adds."""
-
-    fit: FittedGap
-
-    def shrunken(self, coordinates: Floats) -> Floats:
-        """Shrunk by what noise adds to their squared length, row by row."""
-        square = (coordinates**2).sum(axis=1, keepdims=True)
-        return coordinates * np.sqrt(np.maximum(0.0, 1 - self.fit.noise / np.maximum(square, 1e-300)))
-
-    def errors(self, coordinates: Floats, root: float, sampling: Floats | float = 0.0) -> Floats:
-        """The norm (or its power) of the shrunken gap, for each row of coordinates."""
-        powers = self.fit.power(self.shrunken(coordinates) @ self.fit.half.T) @ self.fit.share + sampling
-        return np.asarray(np.maximum(powers, 0.0) ** root)
-
-    def trials(self, shape: Floats, noise: Floats, sampling: Floats, root: float) -> _Trials:
-        """Multiples of a gap, from zero or far below the fitted size to far above it."""
-        fit = self.fit
-        reach = REACH * np.sqrt(fit.noise / max(float((shape**2).sum()), 1e-300))
-        multiples = np.linspace(max(0.0, 1 - reach), 1 + reach, STEPS)
-        powers = fit.power((multiples[:, None] * shape) @ fit.half.T) @ fit.share
-        whole = max(float(fit.power(fit.half @ shape) @ fit.share), 1e-300)
-        drawn = [
-            self.errors(m * shape + noise, root, sampling * (power / whole))
-            for m, power in zip(multiples, powers, strict=True)
-        ]
-        return _Trials(powers**root, np.array(drawn))
-
-
-def _normal(influence: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Draws from the normal distribution with the covariance of a sum over clusters."""
-    return normal_draws(influence.T @ influence, size, rng)

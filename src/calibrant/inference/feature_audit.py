@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import chdtrc, ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Gaussian, Quantiles
@@ -394,8 +395,6 @@ def _score_look(task: Predictions, rows: CodedRows) -> float:
     square = float(residual.sum()) ** 2 / total
     if along > 1e-12 * total:
         square, freedom = square + float(residual @ centred) ** 2 / along, 2
-    from scipy.special import chdtrc
-
     p_value = float(chdtrc(freedom, square))
     if float((rows.p * (1 - rows.p)).sum()) < _FEW_EVENTS:
         rng = generator(rows.seed, "tail of the mean gap")
@@ -416,8 +415,6 @@ class _Forward:
     @classmethod
     def of(cls, rows: CodedRows) -> _Forward:
         """In each block the p-value is uniform given the blocks before, so that they are independent."""
-        from scipy.special import ndtr
-
         number = 5 - sum(len(rows) > size for size in _BLOCKS)
         edges, signs, units = rows.edges(number).tolist(), [], []
         z, factor = [], []
@@ -446,8 +443,6 @@ class _Forward:
 
 
 def _normal_score(p_value: float) -> float:
-    from scipy.special import ndtri
-
     return float(-ndtri(min(max(p_value, 1e-300), _LARGEST_P)))
 
 

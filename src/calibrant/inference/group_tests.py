@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class ScoreCells:
         groups, cells = len(grouping.names), _SLICE_CELLS
         while groups * cells > _MOST_SLICES and cells > 1:
             cells //= 2
-        place = grouping.index * cells + (self.cell // (_SLICE_CELLS // cells) if cells < _SLICE_CELLS else self.cell)
+        place = grouping.index * cells + self.cell // (_SLICE_CELLS // cells)
         shape, size = (groups, cells), groups * cells
         p, weight = self.data.y_prob.astype(np.float64, copy=False), self.data.weight
         if weight is None:
@@ -118,26 +119,19 @@ SIMULATED = 0.9
 #: column of groups, and at most the third. Test: tests/inference/test_group_tests.py::test_draws_by_default.
 _OUTCOMES, _FEWEST, _MOST = 200_000_000, 199, 999
 
-#: Simulated samples behind the test of each group of forecasts on a page, whose sizes all differ.
-#: Speed: a tenth of a second for a group; beyond these the p-value is Bonferroni's, so that none is a limit.
-_FORECAST_DRAWS = 999
-
 #: Cells per group, at most. Derived: two for each of the 128 bins of `MultiScale`, as that has.
 _CELLS = 256
 
 
-@dataclass(frozen=True, eq=False)
-class GroupTests:
+class GroupTests(NamedTuple):
     """Statistic and p-value of each group of one grouping, and p-values adjusted for all groups of all columns.
 
-    NaN where a group cannot be tested. `draws` is the number of simulated samples that were ranked, `of_cells` the
-    test of quantiles or ensembles behind them.
+    NaN where a group cannot be tested. `of_cells` is the test of quantiles or ensembles behind them.
     """
 
     statistic: Floats
     p_value: Floats
     adjusted: Floats
-    draws: int
     of_cells: CoverageByGroup | None = None
 
 
@@ -159,7 +153,7 @@ def group_tests(
     simulated, ratios = [], []
     for one in groupings:
         order = _in_groups(by_score, one)
-        simulated.append(_combined_tails(data, one, order, draws, rng))
+        simulated.append(_combined_tails(cells_of_groups(data, one, order), draws, rng))
         ratios.append(_likelihood_ratios(data, one, order))
     adjusted_ratios = np.split(holm(np.concatenate(ratios).tolist()), np.cumsum([len(one.names) for one in groupings]))
     share = SIMULATED if data.weight is None else 1.0
@@ -167,7 +161,7 @@ def group_tests(
     for q, ratio, adjusted_ratio in zip(simulated, ratios, adjusted_ratios, strict=False):
         alone = _either(rank_p(q[0], q[1:]), ratio, share)
         adjusted = _either(step_down_min(q[0], q[1:]) * len(groupings), adjusted_ratio, share)
-        found.append(GroupTests(q[0], alone, np.maximum(alone, adjusted), draws))
+        found.append(GroupTests(q[0], alone, np.maximum(alone, adjusted)))
     return found
 
 
@@ -185,8 +179,7 @@ def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]
     cancel in the mean. The statistic is the smaller p-value. Weighted rows count by Kish's number and have (i) only.
     """
     share = SIMULATED if data.weight is None else 1.0
-    found = []
-    scores = ScoreCells.of(data)
+    found, scores = [], ScoreCells.of(data)
     for one in groupings:
         cells = scores.sums(one)
         gap = cells.gap_p_values()
@@ -209,26 +202,21 @@ def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMet
     Holm's method would multiply the ranks of the default multiclass test by the number of groups: it shares the
     significance with the likelihood ratio of the confidence of the predicted class.
     """
-    found = [_one_by_one(data, one, method) for one in groupings]
-    if method is None and isinstance(data, Multiclass) and data.weight is None:
-        top = data.top_label()
-        by_score = np.argsort(top.y_prob)
-        found = [
-            (statistic, _either(p, _likelihood_ratios(top, one, _in_groups(by_score, one)), SIMULATED))
-            for (statistic, p), one in zip(found, groupings, strict=True)
-        ]
+    top = data.top_label() if method is None and isinstance(data, Multiclass) and data.weight is None else None
+    found = []
+    for one in groupings:
+        tests = [calibration_test(data.take(rows), method=method) for rows in one.rows()]
+        statistic, p = np.array([(test.statistic, test.p_value) for test in tests]).T
+        if top is not None:
+            p = _either(p, _likelihood_ratios(top, one, _in_groups(np.argsort(top.y_prob), one)), SIMULATED)
+        found.append((statistic, p))
     return _adjusted(found)
-
-
-def _one_by_one(data: Predictions, grouping: Grouping, method: TestMethod | None) -> tuple[Floats, Floats]:
-    found = [calibration_test(data.take(rows), method=method) for rows in grouping.rows()]
-    return np.array([one.statistic for one in found]), np.array([one.p_value for one in found])
 
 
 def _adjusted(found: Sequence[tuple[Floats, Floats]]) -> list[GroupTests]:
     """Statistics and p-values of every column, with Holm's adjustment over the groups of all columns."""
     adjusted = np.split(holm(np.concatenate([p for _, p in found]).tolist()), np.cumsum([len(p) for _, p in found]))
-    return [GroupTests(statistic, p, own, 0) for (statistic, p), own in zip(found, adjusted, strict=False)]
+    return [GroupTests(statistic, p, own) for (statistic, p), own in zip(found, adjusted, strict=False)]
 
 
 def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
@@ -237,14 +225,14 @@ def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
     return np.minimum(p if share == 1 else np.minimum(p, ratio / (1 - share)), 1.0)
 
 
-def _combined_tails(data: Binary, grouping: Grouping, order: Places, draws: int, rng: np.random.Generator) -> Floats:
+def _combined_tails(groups: Iterable[PooledCells], draws: int, rng: np.random.Generator) -> Floats:
     """The statistic q of the data (first row) and of each of the draws, for every group (column)."""
-    found = np.empty((draws + 1, len(grouping.names)))
-    for k, cells in enumerate(cells_of_groups(data, grouping, order)):
+    found = []
+    for cells in groups:
         values = statistics(cells, with_drawn(cells, 2 * draws, rng))
         tails = gamma_tails(values[draws + 1 :], values[: draws + 1])
-        found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
-    return found
+        found.append(cauchy_combined(tails, weights(tails.shape[1])))
+    return np.stack(found, axis=1)
 
 
 def _in_groups(by_score: Places, grouping: Grouping) -> Places:
@@ -297,17 +285,9 @@ def group_evidence(
     """
     words, tests = all_tests(data, groupings, test, simulated=simulated, nominal=nominal)
     return [
-        GroupEvidence(
-            one,
-            k,
-            words,
-            float(found.statistic[k]),
-            float(found.p_value[k]),
-            float(found.adjusted[k]),
-            of_cells=found.of_cells,
-        )
+        GroupEvidence(one, k, words, statistic, p, adjusted, of_cells=found.of_cells)
         for one, found in zip(groupings, tests, strict=True)
-        for k in range(len(one.names))
+        for k, (statistic, p, adjusted) in enumerate(np.stack(found[:3], axis=1).tolist())
     ]
 
 
@@ -380,7 +360,7 @@ def _tests_of_cells(data: Quantiles | Samples, grouping: Grouping, columns: int,
     """`CoverageByGroup` of one of several columns, which divide the same rows."""
     found = CoverageByGroup.of(data, grouping.index, nominal=nominal, ordered=grouping.ordered)
     adjusted = np.minimum(columns * found.adjusted, 1.0)
-    return GroupTests(np.abs(found.sums).max(axis=1), found.p_values, adjusted, len(found.largest), found)
+    return GroupTests(np.abs(found.sums).max(axis=1), found.p_values, adjusted, found)
 
 
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
@@ -389,18 +369,13 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     As by `by_group`; the default test of predicted distributions takes fewer draws.
     """
     few = isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples)
-    return all_tests(data, [grouping], ForecastTest(draws=_FORECAST_DRAWS) if few else None)[1][0].adjusted
+    return all_tests(data, [grouping], ForecastTest(draws=_MOST) if few else None)[1][0].adjusted
 
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
     """The same for tables of binary predictions: the statistics of `MultiScale`, ranked step-down over all groups."""
-    rng = generator(seed, "tests of groups")
-    found = np.empty((_MOST + 1, len(tables)))
-    for k, table in enumerate(tables):
-        cells = Sample.of(table, needed_by="report").pooled(_CELLS)
-        values = statistics(cells, with_drawn(cells, 2 * _MOST, rng))
-        tails = gamma_tails(values[_MOST + 1 :], values[: _MOST + 1])
-        found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
+    cells = (Sample.of(table, needed_by="report").pooled(_CELLS) for table in tables)
+    found = _combined_tails(cells, _MOST, generator(seed, "tests of groups"))
     return step_down_min(found[0], found[1:])
 
 
@@ -441,7 +416,9 @@ def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray
     size = np.diff(np.append(starts, len(y_prob)))
     group = np.repeat(np.arange(len(starts)), size)
     finest = np.left_shift(1, np.log2(np.clip(size // _LEAST_ROWS, 1, _MOST_BINS)).astype(np.intp))  # a power of two
-    inside = (_first_of_equal(y_prob, group) - starts[group]) * finest[group] // size[group]
+    equal = _changes(group, y_prob)  # bins that split ties by the order of rows could know the outcomes
+    first = np.repeat(equal, np.diff(equal, append=len(y_prob)))
+    inside = (first - starts[group]) * finest[group] // size[group]
     first = _changes(group, inside)
     sums = _shifted_sums(y_prob, y_true, first)
     group, inside = group[first], inside[first]
@@ -481,15 +458,9 @@ def _ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Float
     return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
 
 
-def _changes(group: NDArray[np.intp], inside: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where a bin begins."""
+def _changes(group: NDArray[np.intp], inside: NDArray[Any]) -> NDArray[np.intp]:
+    """Where a bin, or a run of equal scores, begins."""
     return np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(inside, prepend=-1) != 0))
-
-
-def _first_of_equal(y_prob: Floats, group: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The first row of each run of equal scores: bins that split ties by the order of rows could know the outcomes."""
-    new = (np.diff(y_prob, prepend=np.nan) != 0) | (np.diff(group, prepend=-1) != 0)
-    return np.maximum.accumulate(np.where(new, np.arange(len(y_prob)), 0))
 
 
 def _shifted_sums(y_prob: Floats, y_true: NDArray[np.int8], first: NDArray[np.intp]) -> Floats:

@@ -118,21 +118,16 @@ class GroupResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON or as the row of a frame."""
-        interval, shrunk = self.estimate.interval, self.estimate.details.get("shrunk")
+        low, high = (None, None) if self.estimate.interval is None else self.estimate.interval
+        shrunk, tested = self.estimate.details.get("shrunk"), ("p_value", "adjusted")
         return {
             "column": self.column,
             "group": _plain(self.group),
-            "n": self.n,
-            "events": self.events,
-            "predicted": self.predicted,
-            "observed": self.observed,
-            "gap": self.gap,
-            "direction": self.direction,
+            **{name: getattr(self, name) for name in ("n", "events", "predicted", "observed", "gap", "direction")},
             "estimate": self.estimate.value,
-            "low": None if interval is None else interval.low,
-            "high": None if interval is None else interval.high,
-            "p_value": self.p_value if self.tested else None,
-            "adjusted": self.adjusted if self.tested else None,
+            "low": low,
+            "high": high,
+            **{name: getattr(self, name) if self.tested else None for name in tested},
             **({} if shrunk is None else {"shrunk": shrunk}),
             **({} if self.shrunk_gap is None else {"shrunk_gap": self.shrunk_gap}),
             **({} if self.found is None else {"found": None if math.isnan(self.found) else self.found}),
@@ -427,14 +422,14 @@ def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -
     if isinstance(task, Judged) and by is None and task.by_names:
         own = zip(task.by_names.items(), task.by_codes.T, strict=True)
         return task, [Grouping(name, names, (codes,)) for (name, names), codes in own]
-    if by is None and task.group is None:
+    if by is not None:
+        return task, groupings(by, length=len(task), depth=depth, quantiles=quantiles, check=task.require_same_rows)
+    if task.group is None:
         fail("by_group needs by=... (the group of each row), or predictions with a group.")
-    if by is None:
-        columns = groupings(task.group, length=len(task))
-        task = task.take(np.arange(len(task)))
-        task.group = None
-        return task, columns
-    return task, groupings(by, length=len(task), depth=depth, quantiles=quantiles, check=task.require_same_rows)
+    columns = groupings(task.group, length=len(task))
+    task = task.take(np.arange(len(task)))
+    task.group = None
+    return task, columns
 
 
 def _results(
@@ -601,6 +596,6 @@ def forest_rows(
         named = [(one.label(result.columns), one.estimate, one.test.p_value < alpha) for one in result.ranked]
     rows = []
     for name, e, significant in named[:most]:
-        low, high = (e.value, e.value) if e.interval is None else (e.interval.low, e.interval.high)
+        low, high = (e.value, e.value) if e.interval is None else e.interval
         rows.append(ForestRow(name, e.n, e.value, low, high, significant))
     return sorted(rows, key=lambda row: -row.value)

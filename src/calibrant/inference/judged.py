@@ -17,10 +17,13 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from calibrant.data.judged import Judged
 from calibrant.data.validation import fail
+from calibrant.estimators.recommended import averaged_error
+from calibrant.estimators.validation_study import calibration_slope
 from calibrant.inference.groupings import GroupEvidence, Grouping
 from calibrant.inference.inversion.binary import Inversion, assumption
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.multiscale import MultiScale
+from calibrant.inference.sample import row_clusters
 from calibrant.inference.validation_intervals import ProfileLikelihood
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.binary_inversion import Limits
@@ -78,7 +81,7 @@ class RectifiedMean:
         require_gold(data)
         weight = data.label_weight * (len(data) / data.label_weight.sum())
         unit = np.ones(len(data)) if unit is None else unit
-        return cls(data.forecast, weight, np.nan_to_num(data.gold), clusters_of(data), unit)
+        return cls(data.forecast, weight, np.nan_to_num(data.gold), row_clusters(data, len(data)), unit)
 
     @cached_property
     def residual(self) -> Floats:
@@ -194,11 +197,6 @@ def require_gold(data: Judged) -> None:
         fail("None of these rows has a gold label, so nothing is known about them: label some, see data.next_labels.")
 
 
-def clusters_of(data: Judged) -> Codes | None:
-    """The number of each row's cluster; None if rows are independent."""
-    return None if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
-
-
 def rarer_labels(data: Judged) -> float:
     """Kish's number of gold labels of the rarer outcome."""
     weight, gold = data.label_weight[data.known], data.gold[data.known]
@@ -224,15 +222,13 @@ class _Found(NamedTuple):
     side: Side = "two-sided"
 
 
-def _accuracy(data: Judged, target: Target, level: float) -> _Found:
-    return _Found("Accuracy", "", RectifiedMean.of(data).ends(level), _words(data), "RectifiedMean()")
-
-
-def _ratio(data: Judged, target: Target, level: float) -> _Found:
-    p = data.y_prob.astype(np.float64)
-    if not p.any():
+def _mean(data: Judged, target: Target, level: float) -> _Found:
+    """The accuracy, or its ratio to the mean confidence."""
+    unit = data.y_prob.astype(np.float64) if target.quantity != "accuracy" else None
+    if unit is not None and not unit.any():
         fail("observed_expected needs confidences above 0, but p is 0 in all rows: nothing is expected to be right.")
-    return _Found("O:E ratio", "", RectifiedMean.of(data, p).ends(level), _words(data), "RectifiedMean()")
+    name = "Accuracy" if unit is None else "O:E ratio"
+    return _Found(name, "", RectifiedMean.of(data, unit).ends(level), _words(data), "RectifiedMean()")
 
 
 _ALONE = f"fewer than {FEW_EVENTS:g} gold labels of the rarer outcome, so the gold labels alone"
@@ -250,8 +246,6 @@ def _slope(data: Judged, target: Target, level: float) -> _Found:
     name = "Calibration slope"
     if _gold_alone(data, p):
         alone, how = data.labelled(), ProfileLikelihood()
-        from calibrant.estimators.validation_study import calibration_slope
-
         estimate = calibration_slope(alone)
         found = how.interval(alone, estimate, level=level)
         ends = Ends(float(estimate), found.low, found.high)
@@ -303,7 +297,7 @@ def _error(data: Judged, target: Target, level: float) -> _Found:
     norm = 2.0 if target.norm == "squared" else target.norm
     if not isinstance(norm, float) or not np.isfinite(norm):
         fail(f"Of Judged data errors are known in finite norms, not in norm {target.norm!r}.", ValueError)
-    cluster = clusters_of(data)
+    cluster = row_clusters(data, len(data))
     labelled = int(data.known.sum()) if cluster is None else len(np.unique(cluster[data.known]))
     method, how = Inversion(), f"{Inversion()!r}"
     if labelled < FEWEST_CLUSTERS:
@@ -312,8 +306,6 @@ def _error(data: Judged, target: Target, level: float) -> _Found:
         said = f"nothing: of {labelled} labelled rows or clusters no error is stated, so all are possible"
         ends, words, about = Ends(np.nan, 0.0, most), said, f"fewer than {FEWEST_CLUSTERS} labels"
     elif rarer_labels(data) < FEW_EVENTS:
-        from calibrant.estimators.recommended import averaged_error
-
         alone = data.labelled()
         found = method.interval(alone, norm=norm, level=level)
         value = float(averaged_error(alone, norm=norm)) if norm <= 2 else np.nan
@@ -377,8 +369,8 @@ def _units(known: Any, cluster: Codes | None) -> Codes:
 
 #: What is known of judged data, by target.
 _BY_TARGET: Mapping[str, Callable[[Judged, Target, float], _Found]] = {
-    "accuracy": _accuracy,
-    "observed to expected ratio": _ratio,
+    "accuracy": _mean,
+    "observed to expected ratio": _mean,
     "calibration slope": _slope,
     "true error": _error,
 }
@@ -416,17 +408,10 @@ def judged_interval(estimator: Any, data: Judged, *, level: float, method: Any =
     found = _BY_TARGET[target.quantity](data, target, level)
     gold = int(data.known.sum())
     words = f"{gold:_} gold labels{f'; {found.method}' if found.method else ''}"
-    interval = Interval(
-        found.ends.low,
-        found.ends.high,
-        level=level,
-        method=found.how,
-        side=found.side,
-        assumption=found.assumption,
-        target=target,
-    )
+    ends = found.ends
+    interval = Interval(ends.low, ends.high, level, found.how, found.side, found.assumption, target)
     about: dict[str, Any] = {"target": target, "interval": interval, "details": {"gold": gold}}
-    return Estimate(found.ends.value, name=found.name, method=words, n=len(data), **about)
+    return Estimate(ends.value, name=found.name, method=words, n=len(data), **about)
 
 
 def judged_test(data: Judged) -> Significance:
@@ -439,7 +424,7 @@ def judged_test(data: Judged) -> Significance:
     than 20 labelled rows or clusters nothing is claimed.
     """
     require_gold(data)
-    p, cluster = data.y_prob.astype(np.float64), clusters_of(data)
+    p, cluster = data.y_prob.astype(np.float64), row_clusters(data, len(data))
     labelled = int(data.known.sum()) if cluster is None else len(np.unique(cluster[data.known]))
     if labelled < FEWEST_CLUSTERS:
         fail(
@@ -479,8 +464,6 @@ def _slope_p_value(data: Judged) -> tuple[float, float]:
     if not _gold_alone(data, p):
         value, error, freedom = _sandwich(data, p)
         return float(2 * stdtr(freedom, -abs(value - 1) / error)), 1 - value
-    from calibrant.estimators.validation_study import calibration_slope
-
     alone = data.labelled()
     value = float(calibration_slope(alone))
     return (np.nan, 0.0) if np.isnan(value) else (ProfileLikelihood().statement(alone).p_value, 1 - value)

@@ -13,6 +13,7 @@ from calibrant.data import validation
 from calibrant.data.groups import group_names
 from calibrant.data.predictions import Binary, Confidence
 from calibrant.data.validation import fail
+from calibrant.inference.multiplicity import between_groups
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator, normal_draws
@@ -312,10 +313,7 @@ def _drift(reference: Binary, curve: _Curve, period: ArrayLike) -> tuple[float, 
     for k in range(len(names)):
         rows = index == k
         shifts[k], variances[k] = _shift(eta[rows], reference.y_true[rows], curve.weight[rows])
-    w = 1 / variances
-    mean = float(w @ shifts) / w.sum()
-    excess = float(w @ (shifts - mean) ** 2) - (len(names) - 1)
-    return max(0.0, excess / float(w.sum() - (w @ w) / w.sum())), len(names)
+    return between_groups(shifts, variances)[1], len(names)
 
 
 def _shift(eta: Floats, y: Any, weight: Floats) -> tuple[float, float]:

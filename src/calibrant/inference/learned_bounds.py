@@ -199,7 +199,8 @@ class LearnedTest(validation.Simulated):
         rng = generator(self.seed, "labels of a learned test")
         scores, squares = np.zeros(self.draws + 1), 0
         for part in judged_parts(data, parts=self.parts, seed=self.seed, needed_by="LearnedTest"):
-            gain = _log_gain(part.predicted, part.fitted)
+            # labels that were called impossible count as an enormous gain, not an infinite one
+            gain = np.log(np.maximum(part.fitted, 1e-300)) - np.log(np.maximum(part.predicted, 1e-300))
             lines = np.column_stack([labels_of(part), categorical_draws(part.predicted, self.draws, rng)])
             total = np.take_along_axis(gain, lines, axis=1).sum(axis=0)
             single = rank_p_values(total[:, None])[:, 0] * (len(total) / (len(total) + 1))
@@ -207,11 +208,6 @@ class LearnedTest(validation.Simulated):
             squares += part.n
         statistic = float(scores[0] / np.sqrt(squares))
         return Significance(statistic, first_rank(scores), method=repr(self), n=len(data), draws=self.draws)
-
-
-def _log_gain(predicted: Floats, fitted: Floats) -> Floats:
-    """Log ratio per class; labels that were called impossible count as an enormous gain, not an infinite one."""
-    return np.asarray(np.log(np.maximum(fitted, 1e-300)) - np.log(np.maximum(predicted, 1e-300)))
 
 
 @dataclass(frozen=True)

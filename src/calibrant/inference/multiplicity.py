@@ -180,9 +180,15 @@ def shrunk(values: Floats, error: Floats) -> Floats:
     DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
     Estimator and its Generalizations.
     """
-    weight = 1 / np.maximum(error**2, 1e-18)
-    mean = float(weight @ values / weight.sum())
-    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
-    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
+    mean, between = between_groups(values, error**2)
     kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
     return np.asarray(mean + kept * (values - mean))
+
+
+def between_groups(values: Floats, variance: Floats) -> tuple[float, float]:
+    """The mean m of groups with these variances, and the variance between them beyond noise, as for `shrunk`."""
+    weight = 1 / np.maximum(variance, 1e-18)
+    mean = float(weight @ values / weight.sum())
+    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
+    freed = float(weight.sum() - (weight**2).sum() / weight.sum())
+    return mean, max(0.0, excess / freed) if len(values) > 1 else 0.0

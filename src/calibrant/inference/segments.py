@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from scipy.special import ndtri, stdtr
 
 from calibrant.data.features import Feature, FeatureCodes, coded
 from calibrant.data.validation import fail
+from calibrant.inference.forecast_intervals import wilson_limits
 from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import event_tail, sum_of_units_tail, weighted_tail
@@ -131,35 +132,21 @@ class Segment:
         own = [one.feature for one in self.conditions if one.feature.name == SCORE]
         if own and y_prob is None:
             fail(f"The segment {self.text!r} has a condition on the prediction: pass y_prob.", TypeError)
-        length = len(np.asarray(y_prob)) if y_prob is not None else _rows(X)
+        length = len(np.asarray(y_prob) if y_prob is not None else next(iter(X.values())) if isinstance(X, dict) else X)
         codes = dict(zip([f.name for f in features], coded(X, length, features=features)[1], strict=True))
         if own:
             codes[SCORE] = coded({SCORE: y_prob}, length, features=own)[1][0]
         held = [(codes[c.feature.name] >= c.low) & (codes[c.feature.name] <= c.high) for c in self.conditions]
-        found: NDArray[np.bool_] = np.logical_and.reduce(held)
-        return found
+        return np.asarray(np.logical_and.reduce(held))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON or as the row of a frame."""
         return {
             "segment": self.text,
-            "outcome": self.outcome,
-            "share": self.share,
-            "n": self.n,
-            "predicted": self.predicted,
-            "observed": self.observed,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "gap": self.gap,
-            "direction": self.direction,
-            "p_value": self.p_value,
-            "adjusted": self.adjusted,
+            **{name: getattr(self, name) for name in ("outcome", "share", "n", "predicted", "observed")},
+            **dict(zip(("low", "high"), self.interval, strict=True)),
+            **{name: getattr(self, name) for name in ("gap", "direction", "p_value", "adjusted")},
         }
-
-
-def _rows(X: Any) -> int:
-    """Number of rows of features."""
-    return len(next(iter(X.values()))) if isinstance(X, dict) else len(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +158,7 @@ class _Candidate:
 
     def rows(self, codes: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
         held = [(codes[j] >= low) & (codes[j] <= high) for j, low, high in self.ranges]
-        found: NDArray[np.bool_] = np.logical_and.reduce(held)
-        return found
+        return np.asarray(np.logical_and.reduce(held))
 
 
 #: Evidence, z, and ranges of codes.
@@ -309,8 +295,7 @@ class _Search:
             self.log_odds[inside] += min(max(step, -2.0), 2.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tested:
+class _Tested(NamedTuple):
     """A candidate on the rows that confirm it."""
 
     candidate: _Candidate
@@ -356,22 +341,16 @@ def _independent(y: Floats, p: Floats, w: Floats, direction: int, seed: int) -> 
     return max(known, float(stdtr(n - 1, -x)))
 
 
-def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
-    square = float(ndtri((1 + level) / 2)) ** 2
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    reach = math.sqrt(square * share * (1 - share) / n + (square / (2 * n)) ** 2) / (1 + square / n)
-    return max(min(middle - reach, share), 0.0), min(max(middle + reach, share), 1.0)  # shares of 0 and 1 are ends
-
-
 def _confirmed(rows: CodedRows, candidates: list[_Candidate], part: slice, alpha: float) -> list[Segment]:
     """The candidates whose mean gap has the sign found, by Holm's method at `alpha`."""
     tested = [_tested(rows, part, candidate) for candidate in candidates]
     adjusted = holm([one.p_value for one in tested])
     kept = [(one, p) for one, p in zip(tested, adjusted, strict=True) if p <= alpha]
     level = 1 - alpha * len(kept) / max(len(tested), 1)
+    reach = float(ndtri((1 + level) / 2))
     found = []
     for one, p in kept:
-        low, high = _wilson(one.observed, one.effective_n, level)
+        low, high = wilson_limits(one.observed, one.effective_n, reach)
         if low <= one.predicted <= high:
             continue  # the test and the interval must agree
         interval = Interval(low, high, level, "Wilson's, on rows that did not choose the segment")
