@@ -78,11 +78,7 @@ class Gains(NamedTuple):
 
 
 def cells_of(y_prob: Floats, cells: int = CELLS) -> NDArray[np.intp]:
-    """The cell of each predicted probability; 0 and 1 are in the outermost ones.
-
-    >>> cells_of(np.array([0.0, 0.5, 1.0])).tolist()
-    [0, 64, 127]
-    """
+    """The cell of each predicted probability; 0 and 1 are in the outermost ones."""
     with np.errstate(divide="ignore"):
         log_odds = np.log(y_prob) - np.log1p(-y_prob)
     inside = np.clip((log_odds + LARGEST) * (cells / (2 * LARGEST)), 0, cells - 1)
@@ -93,20 +89,15 @@ def cells_of(y_prob: Floats, cells: int = CELLS) -> NDArray[np.intp]:
 class Bets:
     """What is bet on, given the scores of a reference but never its outcomes.
 
-    Attributes
-    ----------
-    leaf : array of shape (cells,)
-        The range of scores, of `LEAVES`, that each cell belongs to.
-    slopes : array of shape (slopes, cells)
-        The shift of each cell by each bet on a slope.
-    tolerance, points : float
-        Relative error of the odds, and absolute error of a probability, that are allowed.
+    `leaf` is the range of scores, of `LEAVES`, that each cell belongs to, and `slopes` (slopes, cells) the shift of
+    each cell by each bet on a slope; relative errors of the odds up to `tolerance` are allowed, and of probabilities
+    absolute ones up to `points`.
     """
 
     leaf: NDArray[np.intp]
     slopes: Floats
-    tolerance: float = 0.0
-    points: float = 0.0
+    tolerance: float
+    points: float
 
     @classmethod
     def on_scores(cls, reference: Floats, tolerance: float, points: float) -> Bets:
@@ -191,7 +182,8 @@ class Strongest(NamedTuple):
 def strongest(gains: Gains) -> Strongest:
     """Where the predictions are off most clearly."""
     nested = _nested(gains.ranges)
-    prior = np.concatenate([[SHIFT], *(np.full(_size(level), ONE_RANGE / 4 / _size(level)) for level in _levels())])
+    sizes = [level.stop - level.start for level in _levels()]
+    prior = np.concatenate([[SHIFT], *(np.full(size, ONE_RANGE / 4 / size) for size in sizes)])
     node = int(np.argmax(log_mean(nested, axis=-1) + np.log(prior)))
     depth = (node + 1).bit_length() - 1
     width = LEAVES >> depth
@@ -225,22 +217,13 @@ def _levels() -> list[slice]:
     return [slice(size - 1, 2 * size - 1) for size in (2, 4, 8, 16)]
 
 
-def _size(level: slice) -> int:
-    return int(level.stop - level.start)
-
-
 #: Bets on the mean, of which the average is taken: limits are at most 1.6 times as far as by the best bet, for sums of
 #: squares up to 1e6. Test: tests/monitor/test_bets.py::test_the_bets_are_near_the_best_one_for_any_sum_of_squares.
 BETS = 0.9 * 1.9 ** -np.arange(13.0)
 
 
 def mean_sequence(n: float, total: float, squares: float, alpha: float) -> tuple[float, float]:
-    """Limits of the mean of n residuals in [-1, 1] with this sum and sum of squares, valid at any time.
-
-    >>> low, high = mean_sequence(1000, 80.0, 150.0, 0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.034, 0.126)
-    """
+    """Limits of the mean of n residuals in [-1, 1] with this sum and sum of squares, valid at any time."""
     return max(-_upper(n, -total, squares, alpha), -1.0), min(_upper(n, total, squares, alpha), 1.0)
 
 
@@ -287,9 +270,6 @@ def closed_testing(evidence: Floats) -> Floats:
     """E-values adjusted for all of them together: the least average over all sets that contain each.
 
     Rejecting those of at least 1 / alpha has a familywise error of at most alpha (Vovk and Wang 2021).
-
-    >>> closed_testing(np.array([100.0, 0.5, 0.5])).round(2).tolist()
-    [33.67, 0.5, 0.5]
     """
     order = np.sort(evidence)
     sums = np.concatenate([[0.0], np.cumsum(order)])

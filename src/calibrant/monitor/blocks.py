@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
+from calibrant.data.validation import fail
 from calibrant.monitor.bets import CELLS, Bets, Gains, log_evidence, log_sum
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import row_blocks
@@ -56,9 +57,6 @@ def start_weight(period: int, *, arl: bool = False) -> float:
 
     Since u falls, its sum over multiples of :math:`2^v`, times :math:`2^v`, is at most that over all periods. For a
     mean time between false alarms (`arl`) u is 1 and w_0 too: the sum up to period t is at most t + 1.
-
-    >>> sum(start_weight(j) for j in range(100_000)) <= 1
-    True
     """
     if period == 0:
         return 1.0 if arl else FIRST
@@ -88,15 +86,8 @@ class Since(NamedTuple):
 class Blocks:
     """The rows of one series, all rows or those of a group, as sums per block of periods.
 
-    Attributes
-    ----------
-    bets : Bets
-    life : int
-        See `LIFE`.
-    sums : dict
-        By first period of the block: weights, predictions and outcomes of each cell, shape (cells, 3).
-    squares : dict
-        By first period of the block: the sum of squared residuals.
+    By first period of the block, `sums` are the weights, predictions and outcomes of each cell, shape (cells, 3), and
+    `squares` the sums of squared residuals; `life` is explained at `LIFE`.
     """
 
     def __init__(self, bets: Bets, life: int = LIFE) -> None:
@@ -126,21 +117,17 @@ class Blocks:
 
     def evidence(self, *, arl: bool = False) -> Evidence:
         """The evidence since each start, and in all; with the weights of a mean time between false alarms for `arl`."""
-        if arl not in self._evidence:
-            self._evidence[arl] = self._found(arl=arl)
-        return self._evidence[arl]
-
-    def _found(self, *, arl: bool) -> Evidence:
+        if arl in self._evidence:
+            return self._evidence[arl]
         starts = sorted(self.sums)
-        for start in starts:
-            if start not in self._gains:
-                self._gains[start] = self.bets.gains(self.sums[start])
+        self._gains |= {start: self.bets.gains(self.sums[start]) for start in starts if start not in self._gains}
         since = [
             np.cumsum(np.stack([self._gains[start][kind] for start in starts])[::-1], axis=0)[::-1] for kind in (0, 1)
         ]
         own = log_evidence(Gains(*since))
         weighted = own + np.log([start_weight(start, arl=arl) for start in starts])
-        return Evidence(starts, own, weighted, float(log_sum(weighted, axis=0)))
+        self._evidence[arl] = Evidence(starts, own, weighted, float(log_sum(weighted, axis=0)))
+        return self._evidence[arl]
 
     def since(self, start: int) -> Since:
         """The sums of all blocks from this start on; of the last one if there is none."""
@@ -152,9 +139,8 @@ class Blocks:
         starts = sorted(self.sums)
         ends = [*starts[1:], self.now + 1]
         ages = [self.now - (start + end - 1) / 2 for start, end in zip(starts, ends, strict=True)]
-        return np.sum(
-            [self.sums[start] * 0.5 ** (age / half_life) for start, age in zip(starts, ages, strict=True)], axis=0
-        )
+        faded = [self.sums[start] * 0.5 ** (age / half_life) for start, age in zip(starts, ages, strict=True)]
+        return np.sum(faded, axis=0)
 
     def _start_of(self, period: int) -> int:
         """The latest start that is kept and not after a period."""
@@ -170,9 +156,6 @@ def tree_sums(low: Floats, high: Floats, weight: Floats, period: NDArray[np.intp
     Under a calibrated forecast each half of a node has probability 1/2. An interval (of a rank, a count, or between
     quantiles) is spread over it evenly: the logarithm of its wealth is then the mean over a transform drawn at random
     in the interval, whose exponential has mean at most 1 (Jensen), and no random number is needed.
-
-    >>> tree_sums(np.array([0.3]), np.array([0.3]), np.ones(1), np.zeros(1, int), 1, 4)[0].tolist()
-    [[1.0, 0.5, 0.0], [1.0, 0.5, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     point = high <= low
     leaf = np.minimum((low[point] * leaves).astype(np.intp), leaves - 1)
@@ -226,8 +209,7 @@ def load(cls: type[M], path: str | os.PathLike[str]) -> M:
     """See `Monitor.load`."""
     content = parsed_json(Path(path).read_bytes(), path, "the state of a monitor")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        message = f"{os.fspath(path)} is not the state of a monitor: its format is not {FORMAT!r}."
-        raise InvalidFile(message)
+        fail(f"{os.fspath(path)} is not the state of a monitor: its format is not {FORMAT!r}.", InvalidFile)
     layout_version(content.get("version"), (VERSION,), path, content.get("calibrant"))
     with reading_back(path, "a valid state of a monitor"):
         return _restored(cls, content)
@@ -290,11 +272,7 @@ def _blocks(blocks: Blocks) -> dict[str, list[Any]]:
 
 
 def _packed(means: Floats) -> str:
-    """Probabilities as whole numbers of 48 bits in base 64, a third of the text that their digits would need.
-
-    >>> _unpacked(_packed(np.array([0.0, 0.3, 1.0]))).round(14).tolist()
-    [0.0, 0.3, 1.0]
-    """
+    """Probabilities as whole numbers of 48 bits in base 64, a third of the text that their digits would need."""
     numbers = np.rint(np.clip(means, 0.0, 1.0) * _LARGEST).astype(">u8")
     return b64encode(numbers.view(np.uint8).reshape(-1, 8)[:, 2:].tobytes()).decode("ascii")
 

@@ -46,15 +46,10 @@ class Times(NamedTuple):
 
 
 def period_numbers(values: Any, rows: int) -> Times:
-    """Dates, times and their texts as days since 1970; whole numbers as they are. One value may stand for all rows.
-
-    >>> period_numbers(["2026-11-18", "2026-11-19"], 2)
-    Times(number=array([20775, 20776]), dates=True)
-    >>> period_numbers(7, 2).number
-    array([7, 7])
-    """
+    """Dates, times and their texts as days since 1970; whole numbers as they are. One value may stand for all rows."""
     if (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str):
-        values = np.full(rows, np.datetime64(values, "D") if _is_date(values) else values)
+        number = isinstance(values, int | float | np.integer | np.floating)
+        values = np.full(rows, values if number else np.datetime64(values, "D"))
     try:
         array, missing = read(values)
     except UnreadableArrayError as error:
@@ -76,16 +71,8 @@ def period_numbers(values: Any, rows: int) -> Times:
     return Times(days.astype(np.int64), dates=True)
 
 
-def _is_date(value: Any) -> bool:
-    return not isinstance(value, int | float | np.integer | np.floating)
-
-
 def period_name(number: int, *, dates: bool) -> str:
-    """The period as a reader sees it.
-
-    >>> period_name(20775, dates=True), period_name(12, dates=False)
-    ('2026-11-18', '12')
-    """
+    """The period as a reader sees it."""
     return str(np.datetime64(int(number), "D")) if dates else str(number)
 
 
@@ -93,18 +80,9 @@ def period_name(number: int, *, dates: bool) -> str:
 class Delivery:
     """Checked rows of one delivery.
 
-    Attributes
-    ----------
-    kind : {"binary", "multiclass", "forecast"}
-    rows : int
-    reference : array or None
-        Rows per cell of scores, from which bets are made if this is the first delivery; None for forecasts.
-    groups : list of str
-        The classes and groups in it.
-    sums : callable
-        Takes the period of each row as a number from 0 on, and how many there are; yields `Sums`, of all rows first.
-    one_period : bool
-        Whether one period stands for all rows, of which a table may have billions.
+    `reference` are rows per cell of scores, from which bets are made if this is the first delivery (None for
+    forecasts); `groups` the classes and groups in it. `sums` takes the period of each row as a number from 0 on, and
+    how many there are, and yields `Sums`, of all rows first. Of a table, `one_period` stands for all its rows.
     """
 
     kind: Kind
@@ -130,23 +108,20 @@ class Delivery:
                 fail("A table holds its predictions and weights: pass it with time= and group= alone.")
             return _of_table(y_true, group)
         data = _predictions(y_true, y_prob, cluster, weight)
-        rows = len(data)
-        power = _powers(data)
+        rows, power = len(data), _powers(data)
         names, codes = (None, None) if group is None else group_names(group, name="group", length=rows)
         data.require_same_rows(group=group)
         groups = [] if names is None else group_texts(names, taken=EVERYTHING)
         if isinstance(data, Forecast):
             return cls("forecast", rows, None, groups, _forecast_sums(data, power, groups, codes))
         assert isinstance(data, Binary | Multiclass)
-        series = [(EVERYTHING, *_top(data))]
-        if isinstance(data, Multiclass):
-            one_vs_rest = data.one_vs_rest()
-            series += [(f"class {label}", *_top(one)) for label, one in one_vs_rest.items()]
-        classes = [name for name, *_ in series[1:]]
-        if set(classes) & set(groups):
-            fail(f"A group has the name of a class: {sorted(set(classes) & set(groups))[0]!r}. Rename the group.")
-        counts = np.bincount(cells_of(series[0][2]), minlength=CELLS).astype(np.float64)
         kind: Kind = "multiclass" if isinstance(data, Multiclass) else "binary"
+        one_vs_rest = data.one_vs_rest() if isinstance(data, Multiclass) else {}
+        classes = {f"class {label}": _top(one) for label, one in one_vs_rest.items()}
+        if both := sorted({*classes} & {*groups}):
+            fail(f"A group has the name of a class: {both[0]!r}. Rename the group.")
+        series = {EVERYTHING: _top(data), **classes}
+        counts = np.bincount(cells_of(series[EVERYTHING][1]), minlength=CELLS).astype(np.float64)
         return cls(kind, rows, counts, [*classes, *groups], _probability_sums(series, power, groups, codes))
 
 
@@ -181,12 +156,12 @@ def _top(data: Binary | Multiclass) -> tuple[Floats, Floats]:
 
 
 def _probability_sums(
-    series: list[tuple[str, Floats, Floats]], power: Floats, groups: list[str], codes: NDArray[np.intp] | None
+    series: dict[str, tuple[Floats, Floats]], power: Floats, groups: list[str], codes: NDArray[np.intp] | None
 ) -> Callable[[NDArray[np.intp], int], Iterator[Sums]]:
     def sums(period: NDArray[np.intp], periods: int) -> Iterator[Sums]:
-        for name, y, p in series:
+        for name, (y, p) in series.items():
             yield _cell_sums(name, y, p, power, period, periods, CELLS if name == EVERYTHING else GROUP_CELLS)
-        _, y, p = series[0]
+        y, p = series[EVERYTHING]
         for name, some in _members(groups, codes):
             yield _cell_sums(name, y[some], p[some], power[some], period[some], periods, GROUP_CELLS)
 
@@ -252,8 +227,7 @@ def _of_table(table: BinTable, group: Any) -> Delivery:
 
     def sums(period: NDArray[np.intp], periods: int) -> Iterator[Sums]:
         del period, periods  # one of them
-        yield Sums(EVERYTHING, binned(CELLS), np.array([squares]))
-        for name in groups:
-            yield Sums(name, binned(GROUP_CELLS), np.array([squares]))
+        for name, cells in ((EVERYTHING, CELLS), *((name, GROUP_CELLS) for name in groups)):
+            yield Sums(name, binned(cells), np.array([squares]))
 
     return Delivery("binary", table.n, binned(CELLS)[0, :, 0], groups, sums, one_period=True)

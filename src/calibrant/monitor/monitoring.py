@@ -14,23 +14,10 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
+from calibrant.monitor import bets
 from calibrant.monitor import blocks as state
-from calibrant.monitor.bets import (
-    CELLS,
-    LEAVES,
-    Bets,
-    cell_edges,
-    cells_of,
-    closed_testing,
-    improvement,
-    log_evidence,
-    log_sum,
-    mean_sequence,
-    sequence_interval,
-    strongest,
-)
 from calibrant.monitor.blocks import FIRST, LIFE, Blocks, start_weight
 from calibrant.monitor.deliveries import EVERYTHING, GROUP_CELLS, Delivery, Kind, Times, period_name, period_numbers
 from calibrant.monitor.status import Status, Where
@@ -149,7 +136,7 @@ class Monitor:
         self.reference: Floats | None = None
         if reference is not None:
             scores = validation.probabilities("reference", reference).astype(np.float64)
-            self.reference = np.bincount(cells_of(scores), minlength=CELLS).astype(np.float64)
+            self.reference = np.bincount(bets.cells_of(scores), minlength=bets.CELLS).astype(np.float64)
         self.now = self.deliveries = self.rows = 0
         self.peak = -math.inf
         self.alarmed: int | None = None
@@ -198,7 +185,10 @@ class Monitor:
         delivery = Delivery.of(y_true, y_prob, group=group, cluster=cluster, weight=weight)
         key = None if batch is None else hashlib.blake2s(str(batch).encode(), digest_size=6).hexdigest()
         if key in self.seen:
-            return self._sent_again(batch, self.seen[key][1], delivery.rows)
+            if (before := self.seen[key][1]) != delivery.rows:
+                rows = f"{before:,} rows, now with {delivery.rows:,}"
+                fail(f"batch {str(batch)!r} was delivered before with {rows}: give this delivery another name.")
+            return self.status("This delivery was counted before; nothing was added.")
         times = self._times(1 if delivery.one_period else delivery.rows, time)
         self._require_alike(delivery, times)
         self._require_timely(times, today, force=force)
@@ -266,7 +256,7 @@ class Monitor:
 
     def improvement(self, y_true: ArrayLike, before: ArrayLike, after: ArrayLike) -> Estimate:
         """`calibrant.monitor.improvement` at the level of this monitor."""
-        return improvement(y_true, before, after, alpha=self.alpha)
+        return bets.improvement(y_true, before, after, alpha=self.alpha)
 
     def tables(self) -> tuple[BinTable | None, BinTable]:
         """The rows of binary predictions before the change and since it; without an alarm, before lately and lately."""
@@ -278,13 +268,11 @@ class Monitor:
 
     def by_series(self) -> dict[str, Series]:
         """For each class and group: rows and observed over expected since the change (or lately), and evidence."""
-        found = {}
-        for name, blocks in self.series.items():
-            if name != EVERYTHING:
-                n, expected, observed = self._totals(blocks.since(self._window(EVERYTHING)).sums)
-                found[name] = Series(
-                    n, observed / expected if expected else math.nan, math.exp(min(blocks.evidence().total, 600.0))
-                )
+        found, window = {}, self._window(EVERYTHING)
+        for name in self._apart:
+            n, expected, observed = self._totals(self.series[name].since(window).sums)
+            evidence = math.exp(min(self.series[name].evidence().total, 600.0))
+            found[name] = Series(n, observed / expected if expected else math.nan, evidence)
         return found
 
     def period_name(self, period: int) -> str:
@@ -302,24 +290,23 @@ class Monitor:
             if getattr(self, name) != getattr(other, name):
                 both = f"{getattr(self, name)!r} and {getattr(other, name)!r}"
                 fail(f"Only shards with the same {name} can be merged, not {both}.", ValueError)
-        if not np.array_equal(_or_empty(self.reference), _or_empty(other.reference)) or self.shares != other.shares:
-            message = "Only shards with the same reference and groups can be merged: pass reference= and groups=."
-            raise ValueError(message)
+        mine, theirs = (np.empty(0) if one.reference is None else one.reference for one in (self, other))
+        if not np.array_equal(mine, theirs) or self.shares != other.shares:
+            fail(
+                "Only shards with the same reference and groups can be merged: pass reference= and groups=.", ValueError
+            )
         if common := set(self.seen) & set(other.seen):
             fail(f"Shards hold {len(common):,} deliveries in common: their rows would count twice.", ValueError)
         self.now = max(self.now, other.now)
         self.pinned = tuple(sorted({*self.pinned, *other.pinned}))
-        self.rows, self.deliveries, self.seen = (
-            self.rows + other.rows,
-            self.deliveries + other.deliveries,
-            self.seen | other.seen,
-        )
+        self.rows, self.deliveries = self.rows + other.rows, self.deliveries + other.deliveries
+        self.seen |= other.seen
         for blocks in self.series.values():
             blocks.advance(self.now, self.pinned)
-        for name, theirs in other.series.items():
-            mine = self._blocks(name)
-            for start, sums in theirs.sums.items():
-                mine.add(start, sums, theirs.squares[start])
+        for name, shard in other.series.items():
+            blocks = self._blocks(name)
+            for start, sums in shard.sums.items():
+                blocks.add(start, sums, shard.squares[start])
         self.peak, self.alarmed = -math.inf, None
         return self._looked()
 
@@ -337,15 +324,6 @@ class Monitor:
         return f"<Monitor, {promise}, tolerance={self.tolerance:g}, {self.rows:,} rows in {len(self.series)} series>"
 
     # --- deliveries
-
-    def _sent_again(self, batch: Any, before: int, rows: int) -> Status:
-        if before != rows:
-            message = (
-                f"batch {str(batch)!r} was delivered before with {before:,} rows, now with {rows:,}: give this "
-                "delivery another name."
-            )
-            raise InvalidPredictions(message)
-        return self.status("This delivery was counted before; nothing was added.")
 
     def _times(self, rows: int, time: Any) -> Times:
         if time is not None:
@@ -369,17 +347,15 @@ class Monitor:
         far = np.flatnonzero(np.diff(steps) > LARGEST_STEP)
         if len(far) and not force:
             before, after = (shown(int(steps[far[0] + k])) for k in (0, 1))
-            message = (
+            fail(
                 f"time jumps from {before} to {after}, by more than {LARGEST_STEP} periods: is a date mistyped? "
                 "Pass force=True if it is right."
             )
-            raise InvalidPredictions(message)
         if newest is not None and steps[0] < newest - MEMORY:
-            message = (
+            fail(
                 f"time reaches back to {shown(int(steps[0]))}, more than {MEMORY} periods before the last row: whether "
                 "these rows were delivered before is no longer known."
             )
-            raise InvalidPredictions(message)
 
     def _require_alike(self, delivery: Delivery, times: Times) -> None:
         """Refuse what is not of the kind that this monitor watches."""
@@ -389,11 +365,10 @@ class Monitor:
             kinds = ("dates", "numbers") if self.dates else ("numbers", "dates")
             fail("The periods of this monitor are {}; these are {}.".format(*kinds))
         if self.rows and delivery.groups and not self.shares:
-            message = (
+            fail(
                 "The first delivery had no groups, and evidence must be set aside for them from the start. Start "
                 "another monitor, with groups in its first delivery or in groups=...."
             )
-            raise InvalidPredictions(message)
 
     def _begin(self, delivery: Delivery, times: Times) -> None:
         """What the first delivery decides, from its scores and groups but not from its outcomes."""
@@ -409,7 +384,7 @@ class Monitor:
     def _blocks(self, series: str) -> Blocks:
         if series not in self.series:
             whole = series == EVERYTHING
-            blocks = Blocks(self._bets(CELLS if whole else GROUP_CELLS), LIFE if whole else LIFE // 4)
+            blocks = Blocks(self._bets(bets.CELLS if whole else GROUP_CELLS), LIFE if whole else LIFE // 4)
             blocks.advance(self.now, self.pinned)
             self.series[series] = blocks
             if not whole and series not in self.shares:
@@ -417,11 +392,11 @@ class Monitor:
                 self.shares[series] = LATER_GROUPS * start_weight(later) / (1 - FIRST)
         return self.series[series]
 
-    def _bets(self, cells: int) -> Bets:
+    def _bets(self, cells: int) -> bets.Bets:
         if self.kind == "forecast":
-            return Bets.on_tree(self.tolerance, self.points)
+            return bets.Bets.on_tree(self.tolerance, self.points)
         assert self.reference is not None
-        return Bets.on_scores(self.reference.reshape(cells, -1).sum(axis=1), self.tolerance, self.points)
+        return bets.Bets.on_scores(self.reference.reshape(cells, -1).sum(axis=1), self.tolerance, self.points)
 
     # --- evidence
 
@@ -430,6 +405,11 @@ class Monitor:
         if EVERYTHING not in self.series:
             fail("There are no rows yet: call update first.", ValueError)
         return self.series[EVERYTHING]
+
+    @property
+    def _apart(self) -> list[str]:
+        """The classes and groups."""
+        return [name for name in self.series if name != EVERYTHING]
 
     def _prior(self, series: str) -> float:
         """The share of a series in the evidence."""
@@ -445,12 +425,12 @@ class Monitor:
     def _total(self) -> float:
         """Logarithm of the evidence of all rows and of the groups together."""
         self._everything  # noqa: B018 - an error if there are no rows
-        return float(log_sum(np.array(list(self._weighted().values())), axis=0))
+        return float(bets.log_sum(np.array(list(self._weighted().values())), axis=0))
 
     def _lead(self) -> str:
         """The series with most evidence: all rows, or a group or class."""
         weighted = self._weighted()
-        return max(weighted, key=lambda name: weighted[name])
+        return max(weighted, key=weighted.__getitem__)
 
     @property
     def _limit(self) -> float:
@@ -502,53 +482,49 @@ class Monitor:
         """Gap and ratio of the rows since a start, with confidence sequences that hold for all starts together."""
         sums, squares = self.series[series].since(window)
         n, expected, observed = self._totals(sums)
-        low, high = mean_sequence(
-            n, observed - expected, squares, self.alpha * start_weight(window) * self._prior(series)
-        )
+        alpha = self.alpha * start_weight(window) * self._prior(series)
+        low, high = bets.mean_sequence(n, observed - expected, squares, alpha)
         level = 1 - self.alpha
         estimate = partial(Estimate, method="sums of rows", n=round(n))
         gap = estimate((observed - expected) / n, name="Observed minus predicted")
-        gap = gap.with_interval(sequence_interval(low, high, level))
+        gap = gap.with_interval(bets.sequence_interval(low, high, level))
         if expected == 0:
             return gap, estimate(math.nan, name="Observed over expected")
         ratio = estimate(observed / expected, name="Observed over expected")
         low, high = (max(0.0, 1 + n * end / expected) for end in (low, high))
-        return gap, ratio.with_interval(sequence_interval(low, high, level, Target("observed to expected ratio")))
+        return gap, ratio.with_interval(bets.sequence_interval(low, high, level, Target("observed to expected ratio")))
 
     def _where(self, series: str, start: int) -> Where:
         blocks = self.series[series]
         sums = blocks.since(start).sums
-        found = strongest(blocks.bets.gains(sums))
+        found = bets.strongest(blocks.bets.gains(sums))
         if self.kind == "forecast":
-            return Where(found.leaves.start / LEAVES, found.leaves.stop / LEAVES, found.shift)
+            return Where(found.leaves.start / bets.LEAVES, found.leaves.stop / bets.LEAVES, found.shift)
         inside = (blocks.bets.leaf >= found.leaves.start) & (blocks.bets.leaf < found.leaves.stop)
         cells = np.flatnonzero(inside & (sums[:, 0] > 0))
-        edges = cell_edges(blocks.bets.cells)
+        edges = bets.cell_edges(blocks.bets.cells)
         return Where(float(edges[cells[0]]), float(edges[cells[-1] + 1]), found.shift)
 
     def _groups(self) -> tuple[str, ...]:
         """Groups named by closed testing, the most evident first."""
-        names = [name for name in self.series if name != EVERYTHING]
+        names = self._apart
         if not names:
             return ()
         evidence = np.array([self.series[name].evidence().total for name in names])
-        adjusted = closed_testing(np.exp(np.minimum(evidence, 600.0)))
+        adjusted = bets.closed_testing(np.exp(np.minimum(evidence, 600.0)))
         order = np.argsort(-evidence, kind="stable")
         return tuple(names[k] for k in order if adjusted[k] >= 1 / self.alpha)
 
     def _enough(self) -> bool:
         """Whether odds twice or half of those tolerated would be expected to have raised an alarm."""
-        blocks = self._everything
+        blocks, share = self._everything, start_weight(0) * self._prior(EVERYTHING)
         sums = blocks.since(0).sums.copy()
         mean = sums[:, 1] / np.where(sums[:, 0] > 0, sums[:, 0], 1.0)
         for sign in (1, -1):
             edge = blocks.bets.allowed(mean, sign)
             odds = _NOTICEABLE**sign
             sums[:, 2] = sums[:, 0] * edge * odds / (1 + edge * (odds - 1))
-            if (
-                float(log_evidence(blocks.bets.gains(sums))) + math.log(start_weight(0) * self._prior(EVERYTHING))
-                < self._limit
-            ):
+            if float(bets.log_evidence(blocks.bets.gains(sums))) + math.log(share) < self._limit:
                 return False
         return True
 
@@ -571,11 +547,8 @@ class Monitor:
 
     def _require_probabilities(self, what: str) -> None:
         if self.kind != "binary":
-            remedy = "recalibrate.AutoForecast" if self.kind == "forecast" else "recalibrate.Auto"
-            message = (
-                f"{what} needs binary predictions; of {self.kind} ones, fit {remedy} to the rows since the change."
-            )
-            raise ValueError(message)
+            fitted = f"{self.kind} ones, fit recalibrate.{'AutoForecast' if self.kind == 'forecast' else 'Auto'}"
+            fail(f"{what} needs binary predictions; of {fitted} to the rows since the change.", ValueError)
 
 
 def _shares(groups: list[str]) -> dict[str, float]:
@@ -597,7 +570,3 @@ def _at_least(name: str, value: float, least: float) -> float:
     if not (math.isfinite(number) and number >= least):
         fail(f"{name} must be a number of at least {least:g}, got {value!r}.", ValueError)
     return number
-
-
-def _or_empty(values: Floats | None) -> Floats:
-    return np.empty(0) if values is None else values

@@ -127,19 +127,15 @@ class Status:
     @property
     def headline(self) -> str:
         """Whether there is an alarm, since when, and where."""
-        return printable(self._news())
-
-    def _news(self) -> str:
         p = "" if self.p_value is None else f", anytime p = {self.p_value:.2g}"
         if not self.alarm:
             rows = f"{self.rows:,} rows up to {self.now}{p}."
-            if self.enough:
-                return f"No alarm: {rows}"
-            return f"Not enough yet: {rows} Odds twice or half of those predicted could go unnoticed so far."
+            much = f"Not enough yet: {rows} Odds twice or half of those predicted could go unnoticed so far."
+            return printable(f"No alarm: {rows}" if self.enough else much)
         assert self.since_set is not None
         first, last = self.since_set
         about = self.since if first == last else f"about {self.since} ({first} to {last})"
-        return f"Alarm on {self.first_alarm}: off since {about}{p}. {self._where()}"
+        return printable(f"Alarm on {self.first_alarm}: off since {about}{p}. {self._where()}")
 
     def _where(self) -> str:
         of = f" of {self.series}" if self.series else ""
@@ -171,10 +167,9 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         found = {"exit_code": self.exit_code, "sentence": self.sentence, **vars(self)}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
         estimates = {"gap": self.gap.to_dict(), "observed_expected": self.observed_expected.to_dict()}
-        lists = {name: list(found[name]) for name in ("groups", "notes")}
-        since = {"since_set": None if self.since_set is None else list(self.since_set)}
-        return {**found, **estimates, **lists, **since, "where": None if self.where is None else vars(self.where)}
+        return {**plain, **estimates, "where": None if self.where is None else vars(self.where)}
 
     def __str__(self) -> str:
         return self.sentence
@@ -185,7 +180,7 @@ class Status:
 
 def _range(gap: Estimate, centre: float, unit: str, *, sign: str = "") -> str:
     """A gap above a centre, with its limits, in hundredths."""
-    value, *ends = (100 * (centre + end) for end in (gap, *_ends(gap)))
+    value, *ends = (100 * (centre + end) for end in (gap, *(gap.interval or ())))
     limits = f" ({ends[0]:{sign}.1f} to {ends[1]:{sign}.1f})" if ends else ""
     return f"{value:{sign}.1f}{limits} {unit}"
 
@@ -199,7 +194,3 @@ def _score(share: float) -> str:
     nearest = 100 * min(share, 1 - share)
     digits = 0 if nearest == 0 else min(max(1 - math.floor(math.log10(nearest)), 0), 2)
     return f"{100 * share:.{digits}f} %"
-
-
-def _ends(estimate: Estimate) -> tuple[float, ...]:
-    return () if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
