@@ -52,7 +52,9 @@ def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Peri
     elif array.dtype.kind in "iuf":
         names, inverse = _numbers(array[known].astype(np.float64), most)
     else:
-        names, inverse = _labels(array[known], most)
+        labels, inverse = group_names(array[known])
+        names = [str(label) for label in labels]
+        names, inverse = (names, inverse) if len(names) <= most else _joined(names, inverse, most)
     index = np.full(length, -1, dtype=np.intp)
     index[known] = inverse
     return Periods(names, index)
@@ -101,12 +103,6 @@ def _numbers(values: NDArray[np.float64], most: int) -> tuple[list[str], NDArray
     step = next(unit * factor for factor in _STEPS if unit * factor >= wanted * (1 - 1e-9))
     ranges, inverse = np.unique(np.floor(values / step), return_inverse=True)
     return [f"{k * step:g} to {(k + 1) * step:g}" for k in ranges.tolist()], inverse.reshape(-1)
-
-
-def _labels(values: NDArray[Any], most: int) -> tuple[list[str], NDArray[np.intp]]:
-    names, index = group_names(values)
-    texts = [str(name) for name in names]
-    return (texts, index) if len(texts) <= most else _joined(texts, index, most)
 
 
 def _joined(names: list[str], index: NDArray[np.intp], most: int) -> tuple[list[str], NDArray[np.intp]]:

@@ -18,8 +18,7 @@ from calibrant.data.validation import InvalidPredictions, UnsupportedPredictions
 from calibrant.estimators.regression_spread import mean_squared_z, scale_factor
 from calibrant.estimators.validation_study import joint_fit, observed_expected, recalibration_line
 from calibrant.inference.calendar_periods import MOST, periods_of
-from calibrant.inference.calibration_tests import calibration_test
-from calibrant.inference.forecasts import MeanSquaredZ
+from calibrant.inference.group_tests import spread_p_value
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import cluster_labels, design_effect
@@ -222,10 +221,10 @@ def over_time(
 def _totals(data: Any, time: Any, most: int, seed: int) -> tuple[list[str], EventTotals | SpreadTotals, int]:
     """Names of the periods, their totals, and how many rows have no time."""
     if isinstance(time, Mapping):
-        tables = list(time.values())
+        names, tables = [str(name) for name in time], list(time.values())
         if tables and isinstance(tables[0].task, Spread):
-            return [str(name) for name in time], SpreadTotals(tables, None, None, seed), 0
-        return [str(name) for name in time], EventTotals([one.filled() for one in tables], None, None, seed), 0
+            return names, SpreadTotals(tables, None, None, seed), 0
+        return names, EventTotals([one.filled() for one in tables], None, None, seed), 0
     if isinstance(data, BinTable):
         fail("A table has no rows to put in order; give one table per period.")
     data = data.top_label() if isinstance(data, Multiclass) else data
@@ -257,9 +256,8 @@ class ChangePoint(NamedTuple):
 class Residuals(NamedTuple):
     """Residuals, by period, of a model that is the same at all times and was fitted to all rows.
 
-    Their `sums` with `variance`; `scores` (periods, parameters), the covariance of the sums with the scores of the
-    fitted parameters, whose `information` is H; `drawn` (periods, draws) and `drawn_scores` (parameters, draws) of
-    simulations.
+    `scores` (periods, parameters) is the covariance of their sums with the scores of the fitted parameters, whose
+    `information` is H; `drawn` (periods, draws) and `drawn_scores` (parameters, draws) are of simulations.
     """
 
     sums: Floats
@@ -364,13 +362,26 @@ _GRID = HybridGrid(cells=128)
 
 
 @dataclass(frozen=True, eq=False)
-class EventTotals:
-    """Observed and expected events by period: the cells of each, and rows where these are clustered or weighted."""
+class _Totals:
+    """What is known of each period, and all rows with the period of each, where these are needed."""
 
-    tables: list[BinTable]
-    rows: Binary | None
+    parts: list[Any]
+    data: Any
     index: NDArray[np.intp] | None
     seed: int
+
+    def joined(self, start: int, end: int) -> Any:
+        """The rows of some periods, or their table."""
+        if self.data is None or self.index is None:
+            return merge(self.parts[start:end])
+        return self.data.take((self.index >= start) & (self.index < end))
+
+
+class EventTotals(_Totals):
+    """Observed and expected events by period: the cells of each, and rows where these are clustered or weighted."""
+
+    parts: list[BinTable]
+    data: Binary | None
     quantity: ClassVar[Literal["observed : expected"]] = "observed : expected"
 
     @classmethod
@@ -383,19 +394,16 @@ class EventTotals:
 
     def numbers(self, k: int) -> tuple[float, float, float]:
         """Rows, observed and expected events of a period."""
-        table = self.tables[k]
+        table = self.parts[k]
         rows = table.n / table.total
         return float(table.n), float(table.observed.sum()) * rows, float(table.predicted.sum()) * rows
 
     def ratio(self, start: int, end: int, level: float = 0.95) -> Value:
         """Observed over expected events of some periods."""
-        part: Any = merge(self.tables[start:end])
-        if self.rows is not None and self.index is not None:
-            part = self.rows.take((self.index >= start) & (self.index < end))
         try:
-            return Value.of(interval(observed_expected, part, level=level))
+            return Value.of(interval(observed_expected, self.joined(start, end), level=level))
         except InvalidPredictions:  # nothing was expected, or too few clusters
-            table = merge(self.tables[start:end])
+            table = merge(self.parts[start:end])
             observed, expected = float(table.observed.sum()), float(table.predicted.sum())
             return Value(observed / expected if expected > 0 else np.inf if observed > 0 else np.nan)
 
@@ -410,26 +418,24 @@ class EventTotals:
 
     @cached_property
     def _counts(self) -> list[EventCount]:
-        return [EventCount.of(table, self._design_effect(k)) for k, table in enumerate(self.tables)]
+        return [EventCount.of(table, self._design_effect(k)) for k, table in enumerate(self.parts)]
 
     def _design_effect(self, k: int) -> float:
-        if self.rows is None or self.index is None or self.rows.group is None:
+        if self.data is None or self.data.group is None:
             return 1.0
-        some = self.rows.take(self.index == k)
+        some = self.joined(k, k + 1)
         weight = 1.0 if some.weight is None else some.weight
         return design_effect([weight * (some.y_true - some.y_prob)], cluster_labels(some, len(some)))
 
     def residuals(self) -> Residuals | None:
         """Of the logistic recalibration of all periods together; None where outcomes allow none."""
-        model = _constant_model(merge(self.tables))
-        if model is None:
-            return None
-        if self.rows is None or self.index is None:
-            return self._simulated_residuals(model)
-        return self._signed_residuals(self.rows, self.index, model)
+        model = _constant_model(merge(self.parts))
+        if model is None or self.data is None or self.index is None:
+            return None if model is None else self._simulated_residuals(model)
+        return self._signed_residuals(self.data, self.index, model)
 
     def _simulated_residuals(self, model: tuple[float, float]) -> Residuals:
-        pooled = [pooled_on(_GRID, table) for table in self.tables]
+        pooled = [pooled_on(_GRID, table) for table in self.parts]
         index = np.repeat(np.arange(len(pooled)), [len(table) for table in pooled])
         score, count, observed = (
             np.concatenate([getattr(table, name) for table in pooled])
@@ -448,7 +454,7 @@ class EventTotals:
 
     def _signed_residuals(self, data: Binary, index: NDArray[np.intp], model: tuple[float, float]) -> Residuals:
         """The same for dependent or weighted rows, whose residuals are given random signs, cluster by cluster."""
-        size = len(self.tables)
+        size = len(self.parts)
         weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
         design, chance = _fitted(data.y_prob.astype(np.float64), model)
         sums = weight * (data.y_true - chance)
@@ -483,14 +489,9 @@ def _fitted(score: Floats, model: tuple[float, float]) -> tuple[Floats, Floats]:
     return affine(odds) * inside[:, None], np.clip(chance, 0.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class SpreadTotals:
+class SpreadTotals(_Totals):
     """Squared standardised errors by period: observed is their sum, expected the number of forecasts."""
 
-    parts: list[Any]
-    data: Forecast | None
-    index: NDArray[np.intp] | None
-    seed: int
     quantity: ClassVar[Literal["error-to-spread ratio"]] = "error-to-spread ratio"
 
     @classmethod
@@ -506,16 +507,11 @@ class SpreadTotals:
 
     def ratio(self, start: int, end: int, level: float = 0.95) -> Value:
         """Error-to-spread ratio of some periods."""
-        part = self.parts[start] if end == start + 1 else self._joined(start, end)
+        part = self.parts[start] if end == start + 1 else self.joined(start, end)
         try:
             return Value.of(interval(scale_factor, part, level=level))
         except (InvalidPredictions, ValueError):
             return Value(float(scale_factor(part)))
-
-    def _joined(self, start: int, end: int) -> Any:
-        if self.data is None or self.index is None:
-            return merge(self.parts[start:end])
-        return self.data.take((self.index >= start) & (self.index < end))
 
     def null(self, k: int) -> tuple[float, float]:
         """Between which ratios a calibrated forecaster lies in 95 % of samples."""
@@ -525,14 +521,7 @@ class SpreadTotals:
     @property
     def p_values(self) -> Floats:
         """Of the mean squared standardised error of each period; NaN where it cannot be tested."""
-        return np.array([self._p_value(part) for part in self.parts])
-
-    @staticmethod
-    def _p_value(part: Any) -> float:
-        try:
-            return calibration_test(part, method=MeanSquaredZ()).p_value
-        except (InvalidPredictions, ValueError):  # a single row says nothing, nor do rows that depend on each other
-            return float("nan")
+        return np.array([spread_p_value(part) for part in self.parts])
 
     def residuals(self) -> Residuals | None:
         """Of a ratio that is the same at all times, with random signs; None without rows of means and spreads."""

@@ -63,9 +63,6 @@ def groupings(
 
     With `quantiles`, columns of numbers with more distinct values are divided at their quantiles. `check` is called
     with each column under its name.
-
-    >>> [(one.column, one.names) for one in groupings({"a": ["x", "y"], "b": [1, 2]}, length=2, depth=2)][2]
-    ('a x b', [('x', 1), ('y', 2)])
     """
     columns = _columns(by, length)
     if check is not None:
@@ -99,12 +96,11 @@ def _columns(by: Any, length: int) -> list[tuple[str, Any]]:
 
 def _frame_columns(by: Any) -> list[tuple[str, Any]]:
     """The columns of a pandas, Polars or PyArrow frame."""
-    names = [str(name) for name in getattr(by, "column_names", by.columns)]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    keys = list(getattr(by, "column_names", by.columns))
+    names = [str(key) for key in keys]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         fail(f"by has several columns named {repeated[0]!r}; their names must differ.")
-    keys = getattr(by, "column_names", by.columns)
-    return [(str(key), by[key]) for key in keys]
+    return [(name, by[key]) for name, key in zip(names, keys, strict=True)]
 
 
 def _is_column(part: Any, length: int) -> bool:

@@ -163,13 +163,6 @@ class Search:
     confirmed: bool
     untested: int = 0
 
-    @classmethod
-    def of(cls, columns: Sequence[Any], tested: Sequence[Any], *, confirmed: bool) -> Search:
-        """From groupings and tested groups."""
-        flagged = sum(one.adjusted < _ALPHA for one in tested)
-        untested = sum(math.isnan(one.adjusted) for one in tested)
-        return cls(tuple(one.column for one in columns), len(tested) - untested, flagged, confirmed, untested)
-
 
 @dataclass(frozen=True, eq=False)
 class ByGroup:
@@ -397,8 +390,11 @@ def by_group(
         task, tested = confirmed(task, columns, test, max(intervals, 1))
     else:
         tested = group_evidence(task, columns, test, nominal=_nominal(estimator, task))
-    search = None if depth == 1 and not confirm else Search.of(columns, tested, confirmed=confirm)
-    words = f"{tested[0].method}, adjusted over {sum(not np.isnan(one.p_value) for one in tested)} groups"
+    number, search = sum(not np.isnan(one.p_value) for one in tested), None
+    words = f"{tested[0].method}, adjusted over {number} groups"
+    if depth > 1 or confirm:
+        flagged, names = sum(one.adjusted < _ALPHA for one in tested), tuple(one.column for one in columns)
+        search = Search(names, number, flagged, confirm, len(tested) - number)
     if search is not None and not confirm:
         tested = strongest(tested, max(intervals, 1))
     chosen = {id(one) for one in strongest(tested, len(tested) if shrink else intervals)}

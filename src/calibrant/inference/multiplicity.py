@@ -34,9 +34,6 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> l
     """Holm's adjusted p-values, valid whatever the dependence of the tests; NaN stays NaN and does not count as a test.
 
     `weights` are the shares of the level that the tests have, up to a factor.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
     """
     p, weight = np.asarray(p_values, np.float64), np.ones(len(p_values)) if weights is None else np.asarray(weights)
     order = np.argsort(p / weight, kind="stable")[: np.count_nonzero(~np.isnan(p))]  # NaN are last
@@ -92,9 +89,6 @@ def step_down_min(observed: Floats, draws: Floats) -> Floats:
 
     The probability of any false rejection is at most the level, whatever the dependence of the statistics if all are
     computed from the same samples (Westfall, Young 1993, Resampling-Based Multiple Testing, step-down).
-
-    >>> step_down_min(np.array([0.0001, 0.5, 0.02]), np.random.default_rng(0).random((999, 3)))
-    array([0.001, 0.509, 0.044])
     """
     order = np.argsort(observed, kind="stable")
     smallest = np.minimum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
@@ -144,11 +138,7 @@ def rank_p_values(statistics: Floats) -> Floats:
 
 
 def equal_tails(statistics: Floats) -> Floats:
-    """For each line twice its smaller tail among all lines, itself counted by half, up to rounding; by column.
-
-    >>> equal_tails(np.array([[-3.0], [0.0], [1.0], [9.0]]))[:, 0]
-    array([0.25, 0.75, 0.75, 0.25])
-    """
+    """For each line twice its smaller tail among all lines, itself counted by half, up to rounding; by column."""
     ordered, lines = np.sort(statistics, axis=0), len(statistics)
     slack = 1e-10 * (np.abs(statistics) + np.abs(ordered[lines // 2]))
     pairs = list(zip(ordered.T, (statistics - slack).T, (statistics + slack).T, strict=True))

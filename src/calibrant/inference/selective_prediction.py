@@ -18,6 +18,7 @@ from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
 from calibrant.inference.reliability import clopper_pearson
 from calibrant.inference.residual_noise import require_clusters
+from calibrant.inference.sample import row_clusters
 from calibrant.inference.validation_intervals import WORDS
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
@@ -32,8 +33,7 @@ Numbers = NDArray[np.intp]
 class OrderedLosses:
     """Entries (rows, or rows of a table with one score and outcome) in the order of falling confidence.
 
-    `squares` are sums of squared weights, `cluster` numbers from 0, `ends` the last entry of each run of equal
-    confidence.
+    `squares` are sums of squared weights, `ends` the last entry of each run of equal confidence.
     """
 
     confidence: Floats
@@ -52,8 +52,7 @@ class OrderedLosses:
         order = order[weight[order] > 0]
         c = confidence[order]
         ends = np.append(np.flatnonzero(c[1:] != c[:-1]), len(c) - 1)
-        chosen = None if cluster is None else cluster[order]
-        return cls(c, loss[order], weight[order], squares[order], chosen, ends)
+        return cls(c, loss[order], weight[order], squares[order], None if cluster is None else cluster[order], ends)
 
     @cached_property
     def unit(self) -> float:
@@ -123,8 +122,7 @@ class OrderedLosses:
     def variances(self, runs: Any) -> tuple[Floats, Floats]:
         """Variances of the risks at the ends of some runs, and the number of rows or clusters that carry each."""
         if self.cluster is not None:
-            sums = self.cluster_sums(runs)
-            sums *= sums
+            sums = self.cluster_sums(runs) ** 2
             squares, fourth = sums.sum(axis=0), np.einsum("cr,cr->r", sums, sums)
             carrying = np.divide(squares**2, fourth, out=np.ones_like(squares), where=fourth > 0)
             return squares / self.running[runs] ** 2, carrying
@@ -162,9 +160,8 @@ class OrderedLosses:
         at, risk = self.ends[runs], self.risk[runs]
         first = np.minimum.outer(at, at)
         quadratic, linear, plain = (np.cumsum(self.squares * self.loss**k)[first] for k in (2, 1, 0))
-        return np.asarray(
-            (quadratic - np.add.outer(risk, risk) * linear + np.outer(risk, risk) * plain) / np.outer(weight, weight)
-        )
+        products = quadratic - np.add.outer(risk, risk) * linear + np.outer(risk, risk) * plain
+        return np.asarray(products / np.outer(weight, weight))
 
     def smoothed_covariance(self, runs: Any) -> Floats:
         """The same with one more loss, of which no part of the order is more likely to hold it than another.
@@ -184,14 +181,12 @@ class OrderedLosses:
         """Standard error of a mean with this influence, and the number of rows or clusters that carry it."""
         total = float(self.weight.sum())
         if self.cluster is None:
-            squares = self.squares * influence**2
-            size = float(self.weight.sum()) * self.unit
-            variance = float(squares.sum()) * size / max(size - 1, 1e-9)
+            size = total * self.unit
+            variance = float((self.squares * influence**2).sum()) * size / max(size - 1, 1e-9)
             return float(np.sqrt(variance)) / total, size
         parts = np.bincount(self.cluster, self.weight * influence)
-        square = float(parts @ parts)
+        square, number = float(parts @ parts), len(parts)
         carrying = square**2 / float((parts**4).sum()) if square > 0 else 1.0
-        number = len(parts)
         return float(np.sqrt(square * number / max(number - 1, 1))) / total, max(carrying, 1.0)
 
 
@@ -344,7 +339,9 @@ def risk_coverage(
     ideal = entries.ideal()
     area, best = entries.area(), ideal.area()
     aurc = _area_estimate("AURC", area, entries, entries.area_influence(), level, n)
-    excess = _area_estimate("Excess AURC", area - best, entries, _difference(entries, ideal), level, n)
+    excess_influence = entries.area_influence()
+    excess_influence[np.argsort(entries.loss, kind="stable")] -= ideal.area_influence()
+    excess = _area_estimate("Excess AURC", area - best, entries, excess_influence, level, n)
     coverage, risk = entries.running[shown] / entries.running[-1], entries.risk[shown]
     points = entries.confidence[entries.ends[shown]], coverage, risk, low, high
     return RiskCoverage(*points, aurc, excess, best, level, n, name, band)
@@ -376,8 +373,7 @@ def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: A
         own, of_class = _class_losses(task, loss if isinstance(loss, str) else "error")
         given, losses = own if given is None else given, of_class if losses is None else losses
     weight = np.ones(n) if task.weight is None else task.weight
-    cluster = None if task.group is None else np.unique(task.group, return_inverse=True)[1].reshape(-1)
-    return OrderedLosses.of(given, losses, weight, weight**2, cluster)
+    return OrderedLosses.of(given, losses, weight, weight**2, row_clusters(task, n))
 
 
 def _numbers(name: str, values: ArrayLike, n: int) -> Floats:
@@ -451,14 +447,6 @@ def _design_effect(entries: OrderedLosses, shown: Numbers, own: Floats, variance
     known = (variance > 0) & (own > 0)
     effect = np.divide(variance * size, own, out=size / entries.clusters_up_to(shown), where=known)
     return np.maximum(effect, max(float(effect[-1]), 1.0) if known[-1] else 1.0)
-
-
-def _difference(entries: OrderedLosses, ideal: OrderedLosses) -> Floats:
-    """The influence on the excess of each entry, in the order of `entries`."""
-    by_loss = np.argsort(entries.loss, kind="stable")
-    found = entries.area_influence()
-    found[by_loss] -= ideal.area_influence()
-    return found
 
 
 def _area_estimate(
