@@ -9,6 +9,7 @@ from calibrant.numerics.rows import (
     SUMS,
     Mass,
     Rows,
+    design_effects,
     effective_n,
     importance_weights,
     mean_and_error,
@@ -126,3 +127,16 @@ def test_the_error_of_a_mean_counts_clusters_once():
     assert mean_and_error(values, weight) == pytest.approx((4.5, values.std() / np.sqrt(10)))
     doubled = mean_and_error(np.repeat(values, 2), np.ones(20), np.repeat(np.arange(10), 2))
     assert doubled == pytest.approx(mean_and_error(values, weight))
+
+
+def test_rows_that_go_along_count_as_one_and_rows_that_cancel_as_each():
+    reach = np.array([0.4, 0.3])
+    alike, apart = reach, reach * [1, -1]
+    products = np.array(
+        [[(a * a).sum(), (a * reach).sum(), (reach**2).sum(), (reach**4).sum()] for a in (alike, apart)]
+    )
+    found = design_effects(products.T, np.array([0.7, 0.7]), np.array([0, 1]), 2)
+    within = 0.25 - 0.07**2 / 0.25  # of the second: what does not go along, next to what two rows could hold back
+    likeness = 1 - min(within / (0.25 * (1 - (0.4**4 + 0.3**4) / 0.25**2)), 1)
+    assert found == pytest.approx([0.49 / 0.25, 1 + likeness * (0.49 / 0.25 - 1)])
+    assert design_effects(np.zeros((4, 1)), np.zeros(1), np.zeros(1, np.intp), 1) == [1.0]

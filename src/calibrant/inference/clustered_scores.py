@@ -14,6 +14,7 @@ from calibrant.inference.groupings import Grouping
 from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
 from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import design_effects
 from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Significance
 
@@ -100,19 +101,8 @@ class ClusterSums:
 
     @property
     def design_effect(self) -> Floats:
-        """By how much the variance of calibrated outcomes is that of independent ones, as alike as rows look.
-
-        The likeness of the rows of a cluster is the share of their squared residuals that goes along with b. Outcomes
-        that were not seen to differ within clusters count as alike: in clusters without an event, events may well be
-        rare and come together.
-        """
-        squares, along, noise, fourth = self.products
-        alone = np.divide(fourth, noise**2, out=np.ones_like(noise), where=noise**2 > 0)  # 1 of a cluster of one row
-        common = np.divide(along**2, noise, out=np.zeros_like(noise), where=noise > 0)
-        within, total = self._by_group(squares - common), self._by_group(squares * (1 - alone))
-        alike = 1 - np.clip(np.divide(within, total, out=np.ones_like(total), where=total > 0), 0.0, 1.0)
-        least, most = self._by_group(noise), self._by_group(self.reach**2)
-        return 1 + alike * (np.divide(most, least, out=np.ones_like(least), where=least > 0) - 1)
+        """By how much the variance of calibrated outcomes is that of independent ones, as alike as rows look."""
+        return design_effects(self.products, self.reach, self.group, len(self.columns))
 
     @property
     def gap_error(self) -> Floats:

@@ -22,7 +22,7 @@ from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
 from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.rows import SUMS, Rows, all_alike, effective_n
+from calibrant.numerics.rows import SUMS, Rows, all_alike, design_effects, effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable, require_fine
@@ -270,18 +270,11 @@ class Sample:
         return self._counting(p, p)
 
     def _counting(self, p: Floats, fitted: Floats) -> float:
-        """Rows that count if those of a cluster are as alike as their residuals (see `ClusterSums.design_effect`)."""
-        reach = self.row_share * np.sqrt(p * (1 - p))
-        own = self.row_share * (self.rows.observed - fitted)
-        squares, along, noise, fourth, sums = self.by_cluster(
-            np.stack([own**2, own * reach, reach**2, reach**4, reach], axis=1)
-        ).T
-        some = noise > 0
-        squares, along, noise, fourth, sums = (one[some] for one in (squares, along, noise, fourth, sums))
-        within, total = (squares - along**2 / noise).sum(), (squares * (1 - fourth / noise**2)).sum()
-        alike = 1 - min(max(within / total, 0.0), 1.0) if total > 0 else 0.0
-        effect = 1 + alike * (float((sums**2).sum() / noise.sum()) - 1) if some.any() else 1.0
-        return self.effective_n / effect
+        """Rows that count if those of a cluster are as alike as their residuals."""
+        reach, own = self.row_share * np.sqrt(p * (1 - p)), self.row_share * (self.rows.observed - fitted)
+        sums = self.by_cluster(np.stack([own**2, own * reach, reach**2, reach**4, reach], axis=1))
+        *products, most = sums[sums[:, 2] > 0].T
+        return self.effective_n / float(design_effects(np.array(products), most, np.zeros(len(most), np.intp), 1)[0])
 
     def pooled(self, size: int, *, facing: bool = False) -> PooledCells:
         """At most about `size` cells of neighbouring scores; for `facing`, see `fine`."""

@@ -165,6 +165,29 @@ def mean_and_error(values: Floats, weight: Floats, cluster: NDArray[Any] | None 
     return mean, float(np.sqrt(parts @ parts)) / total
 
 
+def design_effects(products: Floats, reach: Floats, group: NDArray[np.intp], groups: int) -> Floats:
+    """By how much the variance of calibrated outcomes is that of independent ones, as alike as rows of clusters look.
+
+    Of each cluster, `products` are the sums of a², a b, b² and b⁴, with a the weighted residuals of its rows and b the
+    standard deviations that they would have if the predictions were true, and `reach` is the sum of b; `group` says
+    which group it belongs to. The likeness of the rows of a cluster is the share of their squared residuals that goes
+    along with b. Outcomes that were not seen to differ within clusters count as alike: in clusters without an event,
+    events may well be rare and come together.
+    """
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(group, values, groups).astype(np.float64, copy=False)  # of no clusters, too
+
+    def ratio(part: Floats, whole: Floats, none: float) -> Floats:
+        return np.divide(part, whole, out=np.full_like(whole, none), where=whole > 0)
+
+    squares, along, noise, fourth = products
+    alone = ratio(fourth, noise**2, 1.0)  # 1 of a cluster of one row
+    within, most = total(squares - ratio(along**2, noise, 0.0)), total(squares * (1 - alone))
+    alike = 1 - np.clip(ratio(within, most, 1.0), 0.0, 1.0)
+    return np.asarray(1 + alike * (ratio(total(reach**2), total(noise), 1.0) - 1))
+
+
 #: Numbers of a matrix that are worked on at once. Speed: 16 MB, so that temporary arrays stay small beside the matrix;
 #: no result depends on it.
 _BLOCK = 2_000_000
