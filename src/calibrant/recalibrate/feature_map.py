@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.boosting import NO_CUT, Growth, Layout, Table, Trees, boosted_tables, boosted_trees, leaves
+from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error
 from calibrant.numerics.special import clipped_log_odds, expit, softplus
@@ -543,9 +543,6 @@ class FeatureMap(BinaryMap):
 
 def _scale(rows: CodedRows, path: Path) -> float:
     """The factor of the corrections with the least out-of-fold log loss, at most 1."""
-    correction, scale = path.full - path.plain, 1.0
-    for _ in range(20):
-        q = expit(path.plain + scale * correction)
-        slope = float((rows.weight * correction) @ (rows.y - q))
-        scale += slope / max(float((rows.weight * correction**2) @ (q * (1 - q))), 1e-12)
-    return float(np.clip(scale, 0.0, 1.0)) if math.isfinite(scale) else 0.0
+    design, events = (path.full - path.plain)[:, None], rows.weight * rows.y
+    fit = logistic_fit(design, weight=rows.weight, positive=events, start=np.ones(1), offset=path.plain, ridge=0.0)
+    return float(np.clip(fit.coefficients[0], 0.0, 1.0))

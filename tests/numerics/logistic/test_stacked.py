@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from calibrant.numerics.logistic.stacked import logistic_fits, product, unfitted
+from calibrant.numerics.logistic.stacked import log_linear_fits, logistic_fits, product, unfitted
 
 
 def test_batched_fits_equal_single_fits_by_a_general_optimiser():
@@ -99,3 +99,15 @@ def test_pieces_make_up_the_product(shape):
     left, right = rng.standard_normal((lines, inner)), rng.standard_normal((inner, columns))
     np.testing.assert_allclose(product(left, right), left @ right, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(product(left, right.T.copy().T), left @ right, rtol=1e-9, atol=1e-9)
+
+
+def test_log_linear_fits_are_where_the_gradient_vanishes():
+    rng = np.random.default_rng(0)
+    basis = np.column_stack([np.ones(40), np.linspace(-1, 1, 40), np.linspace(-1, 1, 40) ** 2])
+    mass, penalty = rng.uniform(0.5, 2, (3, 40)), np.diag([0.0, 0.1, 0.2])
+    seen = mass * np.exp(0.5 - basis[:, 1]) * rng.gamma(5, 0.2, mass.shape)
+    found = log_linear_fits(basis, mass, seen, np.zeros((3, 3)), penalty)
+    gradient = (mass - seen * np.exp(-found @ basis.T)) @ basis + found @ penalty
+    assert np.abs(gradient).max() < 1e-10
+    alone = [log_linear_fits(basis, mass[[k]], seen[[k]], np.zeros((1, 3)), penalty)[0] for k in range(3)]
+    assert found == pytest.approx(np.array(alone), abs=1e-10)

@@ -16,6 +16,7 @@ from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.inference.sample import ForecastClusters, forecast_clusters, rows_that_count
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import LEAST_REACH, Path, enough_draws, multiples_to, tail_risk, widened
+from calibrant.numerics.logistic.stacked import log_linear_fits
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import SPREAD_ERRORS, Target
@@ -481,22 +482,12 @@ class _ClusterLine:
 
 
 def _log_lines(columns: Floats, mass: Floats, seen: Floats, start: Floats | None = None) -> Floats:
-    """Coefficients of log(seen / mass) by gamma quasi-likelihood, for each row of cells; Newton's method."""
-    number = columns.shape[1]
-    first = np.log(np.maximum(seen.sum(axis=1), 1e-300) / mass.sum(axis=1))
-    found = (
-        np.column_stack([first, np.zeros((len(seen), number - 1))]) if start is None else np.tile(start, (len(seen), 1))
-    )
-    ridge = 1e-12 * np.eye(number)
-    for _ in range(30):
-        weight = seen * _exp(-found @ columns.T)
-        slope = (weight - mass) @ columns
-        curve = np.einsum("bp,pi,pj->bij", weight, columns, columns) + ridge
-        step = np.clip(np.linalg.solve(curve, slope[:, :, None])[:, :, 0], -1.0, 1.0)
-        found = found + step
-        if np.abs(step).max() < 1e-8:
-            break
-    return found
+    """Coefficients of log(seen / mass) by gamma quasi-likelihood, for each row of cells."""
+    if start is None:
+        start = np.zeros(columns.shape[1])
+        start[0] = np.log(max(float(seen.sum()), 1e-300) / float(mass.sum()))
+    ridge, first = 1e-12 * np.eye(columns.shape[1]), np.tile(start, (len(seen), 1))
+    return log_linear_fits(columns, mass, seen, first, ridge)
 
 
 def _at_least(covariance: Floats, floor: Floats) -> Floats:

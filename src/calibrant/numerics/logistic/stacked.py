@@ -279,6 +279,45 @@ def crossing(excess: Callable[[float], float], inside: float, step: float) -> fl
     return float(np.sign(step) * np.inf)
 
 
+def log_linear_fits(basis: Floats, mass: Floats, seen: Floats, start: Floats, penalty: Floats) -> Floats:
+    r"""Coefficients b, (s, p), of log(seen / mass) by penalised gamma quasi-likelihood, from `start` on.
+
+    .. math:: \min_b \sum_i \bigl[m_i \eta_i + s_i e^{-\eta_i}\bigr] + \tfrac12 b^T P b, \qquad \eta = X b
+
+    `basis` X is (m, p); `mass` and `seen` are those of each problem, (s, m), and the penalty P is (p, p).
+    """
+    rounding = 1e-13 * float(mass.sum(axis=1).min())  # as in `minimum`
+    return newton(_LogLinear(basis, mass, seen, penalty), start.astype(np.float64), tolerance=rounding, unseen=1)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _LogLinear:
+    """The problems of `log_linear_fits`."""
+
+    basis: Floats
+    mass: Floats
+    seen: Floats
+    penalty: Floats
+
+    def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
+        eta = b @ self.basis.T
+        with np.errstate(over="ignore"):
+            state = self.seen[which] * np.exp(-eta)
+        value = -np.einsum("sm,sm->s", self.mass[which], eta) - state.sum(axis=1)
+        return value - 0.5 * np.einsum("sp,sp->s", b @ self.penalty, b), state
+
+    def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
+        return np.asarray((state - self.mass[which]) @ self.basis - b @ self.penalty)
+
+    def hessians(self, state: Floats, which: Codes) -> Floats:
+        return np.asarray((state @ self._pairs).reshape(-1, *self.penalty.shape) + self.penalty)
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """Products of all pairs of columns, (m, p * p)."""
+        return np.asarray((self.basis[:, :, None] * self.basis[:, None]).reshape(len(self.basis), -1))
+
+
 @dataclass(frozen=True, eq=False)
 class _Stack:
     """Penalised logistic regressions: their designs and offsets, outcomes 1 and all rows per bin, (s, m), penalties."""
