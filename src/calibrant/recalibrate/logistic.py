@@ -75,20 +75,14 @@ class LogisticMap(BinaryRecalibrator):
 def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
     """Lowest and highest log odds; those beyond are clipped."""
     x, p = cells.log_odds, cells.probability
-    low, high = (
-        (np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool)) if cells.scores.logits else (p <= 0, p >= 1)
-    )
-    inner = x[~(low | high)]
+    uncertain = not cells.scores.logits
+    low, high = uncertain & (p <= 0), uncertain & (p >= 1)
+    inner, half = x[~(low | high)], np.log(2)
     if len(inner) == 0:
         edge = np.log(2 * cells.total + 1)  # nothing but certainty: any finite number does
         return np.array([-edge, edge])
-    half = np.log(2)
-    return np.array(
-        [
-            inner.min() - half if bounded or low.any() else -np.inf,
-            inner.max() + half if bounded or high.any() else np.inf,
-        ]
-    )
+    lowest = inner.min() - half if bounded or low.any() else -np.inf
+    return np.array([lowest, inner.max() + half if bounded or high.any() else np.inf])
 
 
 def two_columns(log_odds: Floats) -> Floats:
