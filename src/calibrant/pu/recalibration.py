@@ -135,14 +135,11 @@ class _PULogistic(PURecalibrator):
         ridge = 1 / sides.effective_positives if self.ridge is None else self.ridge
         if not ridge > 0:
             fail(f"ridge must be positive (without one there may be no finite fit), got {self.ridge!r}.", ValueError)
+        features = (self._features(side.log_odds) for side in (sides.positive, sides.unlabeled))
+        masses = {"positive_mass": sides.positive_mass, "unlabeled_mass": sides.unlabeled_mass}
+        start = np.array(self._identity)
         self.coefficients_ = positive_unlabeled_fit(
-            self._features(sides.positive.log_odds),
-            self._features(sides.unlabeled.log_odds),
-            positive_mass=sides.positive_mass,
-            unlabeled_mass=sides.unlabeled_mass,
-            start=np.array(self._identity),
-            ridge=ridge,
-            nonnegative=self._nonnegative,
+            *features, **masses, start=start, ridge=ridge, nonnegative=self._nonnegative
         )
 
     def _map(self, scores: Scores) -> Floats:
@@ -151,13 +148,13 @@ class _PULogistic(PURecalibrator):
     def _map_expression(self, scores: ScoreExpressions) -> Expression:
         return expit_expression(self._log_odds_expression(scores.log_odds))
 
-    @abstractmethod
     def _features(self, x: Floats) -> Floats:
-        """The columns of the design, from log odds."""
+        """The columns of the design, from log odds; of a line, without the intercept where there is none."""
+        return affine(x)[:, -len(self._identity) :]
 
-    @abstractmethod
     def _log_odds_expression(self, x: Expression) -> Expression:
         """The recalibrated log odds as an expression."""
+        return polynomial(x, [0.0, *self.coefficients_.tolist()][-2:])
 
 
 class PUPlatt(_PULogistic):
@@ -194,12 +191,6 @@ class PUPlatt(_PULogistic):
 
     _identity = (0.0, 1.0)
 
-    def _features(self, x: Floats) -> Floats:
-        return affine(x)
-
-    def _log_odds_expression(self, x: Expression) -> Expression:
-        return polynomial(x, self.coefficients_)
-
 
 class PUTemperature(_PULogistic):
     """Temperature scaling from positives and unlabeled rows: as `PUPlatt`, without the intercept.
@@ -213,12 +204,6 @@ class PUTemperature(_PULogistic):
     """
 
     _identity = (1.0,)
-
-    def _features(self, x: Floats) -> Floats:
-        return x[:, None]
-
-    def _log_odds_expression(self, x: Expression) -> Expression:
-        return polynomial(x, [0.0, *self.coefficients_])
 
 
 class PUBeta(_PULogistic):

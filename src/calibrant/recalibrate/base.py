@@ -111,8 +111,10 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         """
         if isinstance(scores, BinTable):
             if y is not None or sample_weight is not None or effective_n is not None:
-                message = "A table holds its outcomes and weights; fit it without y, sample_weight and effective_n."
-                raise TypeError(message)
+                fail(
+                    "A table holds its outcomes and weights; fit it without y, sample_weight and effective_n.",
+                    TypeError,
+                )
             return self.fit_table(scores)
         checked, codes, weight, _ = self._rows_to_fit(scores, y, sample_weight, classes, effective_n)
         self._fit(checked, codes, weight)
@@ -143,7 +145,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         some = None
         if weight is not None and len(kept := weighted_rows(weight)) < len(weight):
             some, checked, codes, weight = kept, checked.take(kept), codes[kept], weight[kept]
-        weight = _scaled(weight, effective_n)
+        if effective_n is not None and (weight is None or not 0 < effective_n < np.inf):
+            fail(f"effective_n must be a positive number and come with sample_weight, got {effective_n!r}.", ValueError)
+        weight = importance_weights(weight, effective_n)
         self.classes_ = np.asarray(names)
         self.n_features_in_ = checked.columns
         self.weight_ = float(len(checked) if weight is None else weight.sum())
@@ -208,8 +212,10 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         if self.classes_.shape != (classes,) or classes < 2:
             fail(f"classes_ must hold two or more different labels, got {self.classes_!r}", ValueError)
         if type(self.n_features_in_) is not int or self.n_features_in_ not in ({1, 2} if classes == 2 else {classes}):
-            message = f"n_features_in_ must be the number of columns of {classes} classes, got {self.n_features_in_!r}"
-            raise ValueError(message)
+            fail(
+                f"n_features_in_ must be the number of columns of {classes} classes, got {self.n_features_in_!r}",
+                ValueError,
+            )
         if not self.weight_ > 0:
             fail(f"weight_ must be positive, got {self.weight_!r}", ValueError)
 
@@ -336,13 +342,6 @@ class Identity(Recalibrator):
 
     def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         return scores.probabilities
-
-
-def _scaled(weight: Floats | None, effective_n: float | None) -> Floats | None:
-    """Weights that add up to the effective number of rows; None where they are the same for all rows."""
-    if effective_n is not None and (weight is None or not 0 < effective_n < np.inf):
-        fail(f"effective_n must be a positive number and come with sample_weight, got {effective_n!r}.", ValueError)
-    return importance_weights(weight, effective_n)
 
 
 def _coded(

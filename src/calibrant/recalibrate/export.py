@@ -251,14 +251,17 @@ class SqlMap:
 
     def _guarded(self, number: int) -> list[Expression]:
         """The probabilities of all classes, or of the second for one column; missing where a score would be refused."""
-        logits = self.input == "logits"
+        logits, spare = self.input == "logits", ROUNDING if self.clip else 0.0
+        low, high = (-_LARGEST, _LARGEST) if logits else (0.0 - spare, 1.0 + spare)
         raw = [Expression("column", value=k) for k in range(number)]
         columns = [function("cast", column) for column in raw]
-        accepted = _accepted(raw, columns, logits=logits, clip=self.clip)
+        accepted = [condition for column in raw for condition in (column >= low, column <= high)]
+        if number > 1 and not logits:
+            accepted.append(function("ABS", total(columns) - 1.0) <= SUM_TOLERANCE)
         if self.clip and not logits:
             columns = [within(column, 0.0, 1.0) for column in columns]
         made = predicted_expressions(self, ScoreExpressions(tuple(columns), logits=logits))
-        result = [Expression("case", (accepted, function("cast", part))) for part in made]
+        result = [Expression("case", (function("AND", *accepted), function("cast", part))) for part in made]
         return result[1:] if number == 1 else result
 
     def _uniform_share(self) -> float:
@@ -286,16 +289,6 @@ def _listed(name: str, given: str | Names | None) -> list[str]:
     if not listed or not all(isinstance(text, str) and text for text in listed):
         fail(f"{name} must be a text, or one text per class, got {given!r}.", TypeError)
     return listed
-
-
-def _accepted(raw: list[Expression], columns: list[Expression], *, logits: bool, clip: bool) -> Expression:
-    """The condition that `predict_proba` would accept the row."""
-    spare = ROUNDING if clip else 0.0
-    low, high = (-_LARGEST, _LARGEST) if logits else (-spare if clip else 0.0, 1 + spare)
-    conditions = [condition for column in raw for condition in (column >= low, column <= high)]
-    if len(raw) > 1 and not logits:
-        conditions.append(function("ABS", total(columns) - 1.0) <= SUM_TOLERANCE)
-    return function("AND", *conditions)
 
 
 #: The versions of the format and of its operators that are written: of 2021, which servers in use can read.
@@ -343,19 +336,10 @@ def onnx_model(expressions: Sequence[Expression], columns: int, features: Sequen
         found = [graph.node("Sub", graph.constant(1.0), found[0]), found[0]]
     graph.stacked(found, "probabilities")
     shape: list[str | int] = ["n"] if columns == 1 else ["n", columns]
-    made = helper.make_graph(
-        graph.nodes,
-        "recalibration",
-        [
-            helper.make_tensor_value_info("scores", TensorProto.DOUBLE, shape),
-            *(
-                helper.make_tensor_value_info(one.name, TensorProto.STRING if one.text else TensorProto.DOUBLE, ["n"])
-                for one in features
-            ),
-        ],
-        [helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["n", len(found)])],
-        graph.constants,
-    )
+    info, kinds = helper.make_tensor_value_info, {False: TensorProto.DOUBLE, True: TensorProto.STRING}
+    given = [info("scores", TensorProto.DOUBLE, shape), *(info(one.name, kinds[one.text], ["n"]) for one in features)]
+    result = [info("probabilities", TensorProto.DOUBLE, ["n", len(found)])]
+    made = helper.make_graph(graph.nodes, "recalibration", given, result, graph.constants)
     operators = [helper.make_opsetid("", _OPERATORS)]
     if any(one.text for one in features):
         operators.append(helper.make_opsetid(_LEARNING, _LEARNING_OPERATORS))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.features import Feature
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.boosting import NO_CUT, Table
 from calibrant.numerics.special import LOG_FLOOR
@@ -33,6 +34,14 @@ LONGEST = 8_000_000
 #: Characters of a number, and of what stands around each part, about.
 #: Derived: seventeen digits, a sign, a point and an exponent; an operator or a comma with spaces.
 _NUMBER, _MARKS = 24, 4
+
+
+def _operator(kind: str) -> Callable[[Expression, Operand], Expression]:
+    return lambda self, other: Expression(kind, (self, operand(other)))
+
+
+def _reflected(kind: str) -> Callable[[Expression, Operand], Expression]:
+    return lambda self, other: Expression(kind, (operand(other), self))
 
 
 @dataclass(frozen=True)
@@ -56,50 +65,17 @@ class Expression:
             size = sum(part.size + _MARKS for part in self.parts) + sum(len(text) + _MARKS for text in self.texts)
             object.__setattr__(self, "size", size)
             if size > LONGEST:
-                message = (
-                    f"The map has too many parts for SQL: its expression would be more than {LONGEST:,} characters "
-                    "long. Use predict_proba."
-                )
-                raise ValueError(message)
-
-    def __add__(self, other: Operand) -> Expression:
-        return Expression("+", (self, operand(other)))
-
-    def __radd__(self, other: float) -> Expression:
-        return Expression("+", (number(other), self))
-
-    def __sub__(self, other: Operand) -> Expression:
-        return Expression("-", (self, operand(other)))
-
-    def __rsub__(self, other: float) -> Expression:
-        return Expression("-", (number(other), self))
-
-    def __mul__(self, other: Operand) -> Expression:
-        return Expression("*", (self, operand(other)))
-
-    def __rmul__(self, other: float) -> Expression:
-        return Expression("*", (number(other), self))
-
-    def __truediv__(self, other: Operand) -> Expression:
-        return Expression("/", (self, operand(other)))
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return Expression("/", (number(other), self))
+                long = f"its expression would be more than {LONGEST:,} characters long"
+                fail(f"The map has too many parts for SQL: {long}. Use predict_proba.", ValueError)
 
     def __neg__(self) -> Expression:
         return Expression("negative", (self,))
 
-    def __le__(self, other: Operand) -> Expression:
-        return Expression("<=", (self, operand(other)))
-
-    def __ge__(self, other: Operand) -> Expression:
-        return Expression(">=", (self, operand(other)))
-
-    def __lt__(self, other: Operand) -> Expression:
-        return Expression("<", (self, operand(other)))
-
-    def __gt__(self, other: Operand) -> Expression:
-        return Expression(">", (self, operand(other)))
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __le__, __ge__, __lt__, __gt__ = map(_operator, ("<=", ">=", "<", ">"))
 
 
 Operand = Expression | float
@@ -124,11 +100,6 @@ def total(terms: Iterable[Expression]) -> Expression:
     """The sum of expressions, from left to right."""
     listed = tuple(terms)
     return listed[0] if len(listed) == 1 else Expression("+", listed)
-
-
-def is_in(column: Expression, texts: Sequence[str]) -> Expression:
-    """Whether a column of text holds one of these; not where it is missing."""
-    return Expression("IN", (column,), texts=tuple(texts))
 
 
 def within(x: Expression, low: float, high: float) -> Expression:
@@ -431,7 +402,7 @@ class CodedColumn:
         other = int(cells[-2])
         for cell in sorted({int(cell) for cell in cells[:-2]} - {other}):
             names = [name for name, own in zip(feature.values, cells, strict=False) if own == cell]
-            branches += [is_in(self.column, names), values[cell]]
+            branches += [Expression("IN", (self.column,), texts=tuple(names)), values[cell]]
         return Expression("case", (*branches, values[other]))
 
     def split(self, cut: int, ranks: NDArray[Any] | None, left: Expression, right: Expression) -> Expression:

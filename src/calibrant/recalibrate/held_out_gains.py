@@ -167,7 +167,9 @@ def gain_parts(
     if not np.isfinite(share):  # an outcome that the map excluded
         return GainParts(-np.inf, 0.0, 0.0)
     with np.errstate(invalid="ignore"):
-        rests = [_finite(gain - share * own) for gain, own in zip(gains, first, strict=True)]
+        rests = [gain - share * own for gain, own in zip(gains, first, strict=True)]
+    # none where a loss would be infinite for an outcome that did not occur
+    rests = [np.where(np.isfinite(rest), rest, 0.0) for rest in rests]
     error = entries.error_of_mean(rests[0], rests[1])
     by_model = (_error_if_true(entries, p, rests[0] - rests[1]) for p in (before, after))
     unit = 0.5 if loss == "log loss" else entries.mean(before * (1 - before), before * (1 - before))
@@ -181,11 +183,6 @@ def with_fit_error(
     """The interval of a gain, from its standard error on held-out rows and the spread of the maps' excess loss."""
     reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, fit_errors * excess))
     return Value(share, share - reach, min(share + reach, 1.0))  # a loss that is never negative falls by all of it
-
-
-def _finite(values: Floats) -> Floats:
-    """Zero where a loss would be infinite for an outcome that did not occur."""
-    return np.where(np.isfinite(values), values, 0.0)
 
 
 def _error_if_true(entries: Entries, p: Floats, difference: Floats) -> float:

@@ -73,11 +73,7 @@ class Histogram(StepMap, BinaryRecalibrator):
 
     def _fit_cells(self, cells: BinomialCells) -> None:
         self.edges_ = edges_of(cells, self.bins)
-        index = bin_of(cells.probability, self.edges_)
-        weight = np.bincount(index, cells.weight, len(self.edges_) - 1)
-        positive = np.bincount(index, cells.positive, len(self.edges_) - 1)
-        middle = (self.edges_[1:] + self.edges_[:-1]) / 2
-        self.values_ = rates(weight, positive, empty=middle, allow_certainty=self.allow_certainty)
+        self.values_ = rates(self.edges_, cells, cells.positive, allow_certainty=self.allow_certainty)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,24 +116,18 @@ class ScalingBinning(BinaryRecalibrator):
         order = np.argsort(scaled, kind="stable")
         seen = BinomialCells(Scores(scaled[order], logits=False), cells.weight[order], cells.positive[order])
         self.edges_ = edges_of(seen, self.bins)
-        index = bin_of(seen.probability, self.edges_)
-        weight = np.bincount(index, seen.weight, len(self.edges_) - 1)
-        total = np.bincount(index, seen.weight * seen.probability, len(self.edges_) - 1)
-        middle = (self.edges_[1:] + self.edges_[:-1]) / 2
-        self.values_ = np.where(weight > 0, total / np.where(weight > 0, weight, 1), middle)
+        self.values_ = rates(self.edges_, seen, seen.weight * seen.probability, allow_certainty=True)
 
     def _map(self, scores: Scores) -> Floats:
-        return self.values_[bin_of(self.scaling_._map(_as_fitted(scores)), self.edges_)]
+        seen = Scores(
+            scores.probability, logits=False
+        )  # log odds from logits differ by a bit: at an edge that is a bin
+        return self.values_[bin_of(self.scaling_._map(seen), self.edges_)]
 
     def _map_expression(self, scores: ScoreExpressions) -> Expression:
         seen = ScoreExpressions((scores.probability,), logits=False)
         scaled = ScoreExpressions((self.scaling_._map_expression(seen),), logits=False, exact=False)
         return scaled.steps("probability", self.edges_[1:-1], self.values_)
-
-
-def _as_fitted(scores: Scores) -> Scores:
-    """Scores as the cells have them: log odds from logits differ by a bit, which at an edge is a bin."""
-    return Scores(scores.probability, logits=False)
 
 
 def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells) -> Any:
@@ -166,10 +156,12 @@ def bin_of(p: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     return np.searchsorted(edges[1:-1], p, side="left")
 
 
-def rates(weight: NDArray[Any], positive: NDArray[Any], *, empty: Floats, allow_certainty: bool) -> Floats:
-    """Share of positives per bin; `empty` where there is no weight, Laplace's rule where it would be 0 or 1."""
+def rates(edges: Floats, cells: BinomialCells, positive: NDArray[Any], *, allow_certainty: bool) -> Floats:
+    """Share of positives per bin: its middle where there is no weight, Laplace's rule where it would be 0 or 1."""
+    index = bin_of(cells.probability, edges)
+    weight, positive = (np.bincount(index, values, len(edges) - 1) for values in (cells.weight, positive))
     filled = weight > 0
-    rate = np.where(filled, positive / np.where(filled, weight, 1), empty)
+    rate = np.where(filled, positive / np.where(filled, weight, 1), (edges[1:] + edges[:-1]) / 2)
     if allow_certainty:
         return rate
     certain = filled & ((positive <= 0) | (positive >= weight))

@@ -423,8 +423,11 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
     """
     from scipy.optimize import nnls
 
+    def cost(w: Floats) -> float:
+        mixed = given @ w
+        return float("inf") if mixed.min() <= 0 else float(w.sum() - share @ np.log(mixed))
+
     w = np.full(given.shape[1], 1 / given.shape[1])
-    value = _cost(given, share, w)
     for _ in range(100):  # a few are enough
         ratio = given / (given @ w)[:, None]
         slope = 1 - share @ ratio
@@ -434,24 +437,10 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
         hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
         factor = np.linalg.cholesky(hessian).T
         target, _ = nnls(factor, np.linalg.solve(factor.T, hessian @ w - slope))
-        found = _searched(given, share, w, value, target - w)
-        if found is None:
+        value, trials = cost(w), (w + (target - w) * 0.5**halving for halving in range(30))  # to rounding
+        lower = next((one for one in trials if cost(one) < value), None)
+        if lower is None:
             break
-        w, value = found
+        w = lower
     w = np.where(w < 1e-12, 0.0, w)
     return w / w.sum()
-
-
-def _cost(given: Floats, share: Floats, w: Floats) -> float:
-    mixed = given @ w
-    return float("inf") if mixed.min() <= 0 else float(w.sum() - share @ np.log(mixed))
-
-
-def _searched(given: Floats, share: Floats, w: Floats, value: float, step: Floats) -> tuple[Floats, float] | None:
-    """The first of the halved steps that lowers the cost."""
-    for halving in range(30):  # to the rounding of the weights
-        trial = w + step * 0.5**halving
-        found = _cost(given, share, trial)
-        if found < value:
-            return trial, found
-    return None

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.persistence import Stored
@@ -112,8 +112,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
 
     def _task(self, values: ArrayLike, y: ArrayLike | None, weight: ArrayLike | None) -> Gaussian:
         if y is None:
-            message = f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None."
-            raise InvalidPredictions(message)
+            fail(f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None.")
         validation.require_aligned(y=y, forecast=values, sample_weight=weight)
         mean, std = self._columns(values)
         return Gaussian(y, mean, std, weight=weight)
@@ -121,8 +120,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     def _columns(self, values: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         matrix = validation.matrix("forecast", values)
         if matrix.shape[1] % 2:
-            message = f"forecast needs as many columns of standard deviations as of means, got shape {matrix.shape}."
-            raise InvalidPredictions(message)
+            fail(f"forecast needs as many columns of standard deviations as of means, got shape {matrix.shape}.")
         half = matrix.shape[1] // 2
         mean, std = matrix[:, :half], matrix[:, half:]
         return (mean[:, 0], std[:, 0]) if half == 1 else (mean, std)
@@ -132,8 +130,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
 
     def _require_outputs(self, number: int) -> None:
         if number != (fitted := self.n_features_in_ // 2):
-            message = f"The forecast has {number} outputs, but {type(self).__name__} was fitted with {fitted}."
-            raise InvalidPredictions(message)
+            fail(f"The forecast has {number} outputs, but {type(self).__name__} was fitted with {fitted}.")
 
 
 class OutputRecalibrator(ForecastRecalibrator):
@@ -142,8 +139,8 @@ class OutputRecalibrator(ForecastRecalibrator):
     def _check_restored(self) -> None:
         super()._check_restored()
         if len(self.outputs_) != self.n_features_in_ // 2:
-            message = f"outputs_ must describe {self.n_features_in_ // 2} outputs, but describes {len(self.outputs_)}"
-            raise ValueError(message)
+            number = self.n_features_in_ // 2
+            fail(f"outputs_ must describe {number} outputs, but describes {len(self.outputs_)}", ValueError)
 
     def _fit(self, task: Forecast) -> None:
         self.outputs_ = [self._fit_output(output) for output in task.outputs]
@@ -226,18 +223,16 @@ def _unit_free(task: AnyForecast) -> AnyForecast:
 
 def _grouped(task: Forecast) -> tuple[Gaussian | Samples, NDArray[Any]]:
     """The forecast and the groups of its rows, if it has groups and its rows can be taken apart."""
-    if isinstance(task, Gaussian | Samples) and task.group is not None:
-        return task, task.group
-    message = "PerGroup needs a Gaussian or Samples forecast made with group=...."
-    raise TypeError(message)
+    if not isinstance(task, Gaussian | Samples) or task.group is None:
+        fail("PerGroup needs a Gaussian or Samples forecast made with group=....", TypeError)
+    return task, task.group
 
 
 def spread_of(task: Forecast) -> Floats:
     """Predicted standard deviations of one output."""
-    if isinstance(task, Gaussian | Distribution | Samples):
-        return np.asarray(task.std, dtype=np.float64)
-    message = f"{type(task).__name__} have no standard deviation; recalibrate them with Conformal."
-    raise TypeError(message)
+    if not isinstance(task, Gaussian | Distribution | Samples):
+        fail(f"{type(task).__name__} have no standard deviation; recalibrate them with Conformal.", TypeError)
+    return np.asarray(task.std, dtype=np.float64)
 
 
 class Normal:
@@ -280,8 +275,7 @@ class Stretched:
 
     def ppf(self, level: ArrayLike) -> Floats:
         """Quantile function."""
-        ppf = getattr(self._dist, "ppf", None) or self._dist.icdf
-        return self._center + self._factor * (np.asarray(ppf(level)) - self._center)
+        return self._moved(_quantiles(self._dist, level))
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Logarithm of the density."""
@@ -289,12 +283,15 @@ class Stretched:
 
     def mean(self) -> Floats:
         """Means."""
-        return self._center + self._factor * (np.asarray(self._dist.mean()) - self._center)
+        return self._moved(self._dist.mean())
 
     def std(self) -> Floats:
         """Standard deviations."""
         name = "std" if hasattr(self._dist, "std") else "standard_deviation"
         return self._factor * np.asarray(getattr(self._dist, name)())
+
+    def _moved(self, values: ArrayLike) -> Floats:
+        return self._center + self._factor * (np.asarray(values) - self._center)
 
     def _back(self, y: ArrayLike) -> Floats:
         return self._center + (np.asarray(y) - self._center) / self._factor
@@ -312,8 +309,7 @@ class Remapped:
 
     def ppf(self, level: ArrayLike) -> Floats:
         """Quantile function."""
-        ppf = getattr(self._dist, "ppf", None) or self._dist.icdf
-        return np.asarray(ppf(self._by_output(lambda values, u, p: np.interp(values, p, u), level)))
+        return _quantiles(self._dist, self._by_output(lambda values, u, p: np.interp(values, p, u), level))
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Logarithm of the density; minus infinity where no recalibration row fell."""
@@ -347,6 +343,10 @@ class Remapped:
         return total / 256, square / 256 - (total / 256) ** 2
 
 
+def _quantiles(dist: Any, level: ArrayLike) -> Floats:
+    return np.asarray((getattr(dist, "ppf", None) or dist.icdf)(level))
+
+
 def _log_slope(values: Floats, u: Floats, p: Floats) -> Floats:
     cell = np.clip(np.searchsorted(u, values, side="left") - 1, 0, len(u) - 2)
     with np.errstate(divide="ignore"):
@@ -366,10 +366,9 @@ def as_distribution(task: Forecast) -> Distribution:
     """A Gaussian or other forecast as a `Distribution`."""
     if isinstance(task, Gaussian):
         return Distribution(task.y_true, Normal(task.mean, task.std), weight=task.weight, group=task.group)
-    if isinstance(task, Distribution):
-        return task
-    message = f"This map needs predicted distributions (Gaussian, Distribution), got {type(task).__name__}."
-    raise TypeError(message)
+    if not isinstance(task, Distribution):
+        fail(f"This map needs predicted distributions (Gaussian, Distribution), got {type(task).__name__}.", TypeError)
+    return task
 
 
 def center_of(task: Distribution) -> Floats:
@@ -394,6 +393,5 @@ def stretched(task: AnyForecast, factor: Floats | float, shift: Floats | float =
     elif isinstance(task, Distribution):
         made = Distribution(task.y_true, Stretched(task.dist, center_of(task), factor), **kept)
     else:
-        message = f"{type(task).__name__} have no spread to multiply; recalibrate them with Conformal."
-        raise TypeError(message)
+        fail(f"{type(task).__name__} have no spread to multiply; recalibrate them with Conformal.", TypeError)
     return made  # type: ignore[return-value]  # of the same kind
