@@ -213,7 +213,7 @@ def test_selection_without_a_sort_gives_the_table_of_a_sort(monkeypatch):
     rng = np.random.default_rng(0)
     p, y = rng.random(500).round(2), rng.integers(0, 2, 500).astype(np.int8)
     by_sort = cut_rows((Rows(p, p, y),), EqualMass(7))
-    monkeypatch.setattr(bintable, "selection_is_faster", lambda rows, n: True)
+    monkeypatch.setattr(bintable.sorting, "selection_is_faster", lambda rows, n: True)
     selected = cut_rows((Rows(p, p, y),), EqualMass(7))
     np.testing.assert_array_equal(selected.cut.edges, by_sort.cut.edges)
     np.testing.assert_allclose(selected.sums, by_sort.sums, rtol=1e-12)

@@ -10,16 +10,9 @@ import numpy as np
 
 from calibrant.data.predictions import Column, Columns, Multiclass, binary
 from calibrant.data.validation import fail
+from calibrant.estimators import proper_scores
 from calibrant.estimators.cross_fitting import CrossFitted
-from calibrant.estimators.proper_scores import (
-    PROVENANCE,
-    Score,
-    _probability_rows,
-    brier,
-    floored,
-    log_loss,
-    log_losses,
-)
+from calibrant.estimators.proper_scores import Score
 from calibrant.estimators.variational import Source
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.numerics.arrays import Floats
@@ -158,10 +151,10 @@ def decompose(
 
 def _scored_blocks(data: Data, y_prob: Column, score: Score, floor: float) -> tuple[Estimate, Floats, Floats]:
     """The mean score, and weight and outcomes of the blocks of isotonic regression."""
-    scored = brier if score == "brier" else partial(log_loss, floor=floor)
+    scored = proper_scores.brier if score == "brier" else partial(proper_scores.log_loss, floor=floor)
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
-        rows = _probability_rows(task)
+        rows = proper_scores.probability_rows(task)
         if rows.plain_binary:
             _, weight, observed = isotonic_blocks(sorted_rows(rows))
             return scored(task), weight, observed
@@ -176,7 +169,7 @@ def _block_score(weight: Floats, observed: Floats, score: Score, floor: float) -
     rate = observed / weight
     if score == "brier":
         return float((weight * rate * (1 - rate)).sum())
-    return float(log_losses(floored(rate, floor), observed, weight - observed).sum())
+    return float(proper_scores.log_losses(proper_scores.floored(rate, floor), observed, weight - observed).sum())
 
 
 def _variational(data: Source, y_prob: Column, score: Score, settings: Settings) -> Decomposition:
@@ -188,7 +181,7 @@ def _variational(data: Source, y_prob: Column, score: Score, settings: Settings)
     name = "Brier score" if score == "brier" else "Log loss"
 
     def part(value: float, name: str, of: Estimate = refinement) -> Estimate:
-        kept = {key: value for key, value in of.details.items() if key in PROVENANCE}
+        kept = {key: value for key, value in of.details.items() if key in proper_scores.PROVENANCE}
         return Estimate(value, name=name, method=of.method, n=of.n, details=kept)
 
     return Decomposition(
@@ -205,6 +198,6 @@ def _constant_score(rows: CrossFitted, score: Score, floor: float) -> float:
     if score == "brier":
         return float((rate * (1 - rate)).sum())
     every = np.append(rate, 1 - rate) if len(rate) == 1 else rate
-    predicted = floored(every[None], floor)[0]
+    predicted = proper_scores.floored(every[None], floor)[0]
     some = every > 0
     return float(-(every[some] * np.log(predicted[some])).sum())

@@ -18,7 +18,6 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Column, Columns, Multiclass, binary
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Distinct
@@ -26,13 +25,16 @@ from calibrant.table.bintable import BinTable, Data, fine
 from calibrant.table.task import Unlabeled, task_of
 
 
-def _require_bandwidth(bandwidth: float | None) -> None:
-    if bandwidth is not None and not 0 < bandwidth < math.inf:
-        fail(f"bandwidth must be a positive number, got {bandwidth!r}.", ValueError)
-
-
 @dataclass(frozen=True)
-class LaplaceKernel:
+class _Kernel:
+    bandwidth: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.bandwidth is not None and not 0 < self.bandwidth < math.inf:
+            fail(f"bandwidth must be a positive number, got {self.bandwidth!r}.", ValueError)
+
+
+class LaplaceKernel(_Kernel):
     """``exp(-|p - q| / bandwidth)``, with the Euclidean distance; None takes the median distance of the predictions.
 
     Examples
@@ -42,14 +44,8 @@ class LaplaceKernel:
     <SKCE 0.0008131, n=4, unbiased, LaplaceKernel(bandwidth=0.2)>
     """
 
-    bandwidth: float | None = None
 
-    def __post_init__(self) -> None:
-        _require_bandwidth(self.bandwidth)
-
-
-@dataclass(frozen=True)
-class GaussianKernel:
+class GaussianKernel(_Kernel):
     """``exp(-|p - q|^2 / (2 bandwidth^2))``; None takes the median distance of the predictions.
 
     Examples
@@ -58,11 +54,6 @@ class GaussianKernel:
     >>> cal.kernel_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], kernel=GaussianKernel(bandwidth=0.2))
     <SKCE 0.003887, n=4, unbiased, GaussianKernel(bandwidth=0.2)>
     """
-
-    bandwidth: float | None = None
-
-    def __post_init__(self) -> None:
-        _require_bandwidth(self.bandwidth)
 
 
 Kernel = LaplaceKernel | GaussianKernel
@@ -127,8 +118,7 @@ def kernel_error(
     bandwidth = rows.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
     power = rows.quadratic_form(kernel, bandwidth)
     over, pairs = (rows.diagonal, rows.total**2 - rows.weight_squares) if unbiased else (0.0, rows.total**2)
-    method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
-    return Estimate((power - over) / pairs, name="SKCE", method=method, n=rows.n, details=_details(kernel, bandwidth))
+    return _skce((power - over) / pairs, kernel, bandwidth, rows.n, unbiased=unbiased)
 
 
 def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel: Kernel, *, unbiased: bool) -> Estimate:
@@ -165,13 +155,13 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
         first, last = first / (total if known else observed) ** 2, last / total**2
         cross = cross / (total if known else observed) / total
     scale = cells.observed_scale if known else cells.observed_scale * observed / total
-    value = scale**2 * first - 2 * scale * cross + last
-    method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
-    return Estimate(value, name="SKCE", method=method, n=n, details=_details(kernel, bandwidth))
+    return _skce(scale**2 * first - 2 * scale * cross + last, kernel, bandwidth, n, unbiased=unbiased)
 
 
-def _details(kernel: Kernel, bandwidth: float) -> dict[str, float | str]:
-    return {"bandwidth": bandwidth, "kernel": type(kernel).__name__}
+def _skce(value: float, kernel: Kernel, bandwidth: float, n: int, *, unbiased: bool) -> Estimate:
+    kind = type(kernel).__name__
+    method = f"{'unbiased' if unbiased else 'biased'}, {kind}(bandwidth={bandwidth:.4g})"
+    return Estimate(value, name="SKCE", method=method, n=n, details={"bandwidth": bandwidth, "kernel": kind})
 
 
 def _scalar(data: Data, y_prob: Column) -> Residuals:
@@ -183,7 +173,9 @@ def _scalar(data: Data, y_prob: Column) -> Residuals:
         if rows.predicted is not rows.key:
             message = f"kernel_error needs probabilities and their outcomes, got {type(task).__name__} predictions."
             raise ValueError(message)
-        diagonal = _diagonal(rows)
+        single = rows.observed - rows.key.astype(np.float64, copy=False)
+        single = single if rows.weight is None else single * rows.weight
+        diagonal = float(single @ single)
         data = BinTable.of(rows, Distinct())
     cells = fine(data, None, needed_by="kernel_error")
     if diagonal is None:
@@ -193,13 +185,6 @@ def _scalar(data: Data, y_prob: Column) -> Residuals:
     residual = cells.observed - cells.weight * at
     squares = float(cells.weight_squares.sum())
     return Residuals(at[:, None], residual[:, None], cells.weight, diagonal, squares, cells.n)
-
-
-def _diagonal(rows: Rows) -> float:
-    residual = rows.observed - rows.key.astype(np.float64, copy=False)
-    if rows.weight is not None:
-        residual = residual * rows.weight
-    return float(residual @ residual)
 
 
 def _canonical(data: Multiclass) -> Residuals:
@@ -286,11 +271,7 @@ def similarity(squared: Floats, kernel: Kernel, bandwidth: float) -> Floats:
 
 
 def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> Floats:
-    """Squared Euclidean distances of all pairs of rows.
-
-    Rows are subtracted: the faster way through a matrix product is off by 1e-8 for rows that are almost equal, and
-    confident models give many of those.
-    """
+    """Squared Euclidean distances of all pairs of rows, not by a matrix product: it is off by 1e-8 for like rows."""
     from scipy.spatial.distance import cdist
 
     return np.asarray(cdist(first, second, "sqeuclidean"))

@@ -33,7 +33,7 @@ def brier_losses(task: Predictions) -> Floats:
     if isinstance(task, Binary) and task.label_shares is not None:
         p, share = task.y_prob.astype(np.float64), task.label_shares
         return np.asarray(share * (1 - p) ** 2 + (1 - share) * p**2)
-    rows = _probability_rows(task)
+    rows = probability_rows(task)
     return np.asarray((rows.predicted.astype(np.float64) - rows.observed) ** 2)
 
 
@@ -43,7 +43,7 @@ def log_loss_losses(task: Predictions, *, floor: float = 0.0) -> Floats:
         parts = [_vector_log_losses(task, rows, floor) for rows in row_blocks(*task.y_prob.shape)]
         losses = np.concatenate(parts)
     else:
-        rows = task.linear_rows() if isinstance(task, Binary) else _probability_rows(task)
+        rows = task.linear_rows() if isinstance(task, Binary) else probability_rows(task)
         observed = rows.observed.astype(np.float64)
         losses = log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
     return losses if task.weight is None else np.where(task.weight > 0, losses, 0.0)
@@ -302,7 +302,8 @@ def _infinite_rows(cells: BinTable, value: float) -> int | None:
     return round(float(cells.observed[score == 0].sum() + (cells.weight - cells.observed)[score == 1].sum()))
 
 
-def _probability_rows(task: Predictions) -> Any:
+def probability_rows(task: Predictions) -> Any:
+    """The rows of probabilities and their outcomes."""
     rows = task.rows()
     if rows.predicted is not rows.key:
         fail(f"{type(task).__name__} predictions have no probability score of this kind.", ValueError)

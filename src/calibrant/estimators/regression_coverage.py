@@ -19,16 +19,9 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import BinnedColumns, Column, Columns
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.binned import check_norm, with_norm
-from calibrant.estimators.regression_common import (
-    ForecastData,
-    by_output,
-    central_interval,
-    equal_width,
-    forecast,
-    mean_of,
-    null_reference,
-)
+from calibrant.estimators.regression_common import ForecastData
 from calibrant.estimators.regression_scores import covered
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -77,7 +70,7 @@ def interval_error(
     >>> interval_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
     <Interval error (L1) 0.1491, n=4, exact>
     """
-    return _curve_error(forecast(data, mean, std), central_curve, "Interval error", norm, levels)
+    return _curve_error(common.forecast(data, mean, std), central_curve, "Interval error", norm, levels)
 
 
 @estimates("coverage error")
@@ -106,7 +99,7 @@ def quantile_error(
     >>> quantile_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
     <Quantile error (L1) 0.1282, n=4, exact>
     """
-    return _curve_error(forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
+    return _curve_error(common.forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
 
 
 @estimates("coverage error", norm=np.inf)
@@ -136,7 +129,7 @@ def pit_error(
     """
     from scipy.special import kolmogorov
 
-    task, bins = forecast(data, mean, std), equal_width(bins)
+    task, bins = common.forecast(data, mean, std), common.equal_width(bins)
     curve = pit_curve(task)
     value, root = curve.distance(np.inf), np.sqrt(curve.size)
     details = {
@@ -145,7 +138,7 @@ def pit_error(
         "edges": bins.edges.tolist(),
         "null": curve.null(np.inf),
         "central": False,
-        **by_output(task, lambda output: pit_error(output, bins=bins)),
+        **common.by_output(task, lambda output: pit_error(output, bins=bins)),
     }
     return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
 
@@ -178,23 +171,23 @@ def coverage(
     >>> coverage([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, nominal=0.9)
     <Coverage 0.75, n=4, central 90% interval>
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
-    low, high = central_interval(task, nominal)
+    low, high = common.central_interval(task, nominal)
     reached = nominal
     if isinstance(task, Samples):
         draws = task.draws.shape[1]
         reached = min(nominal, (draws - 1) / (draws + 1))
     y, weight = task.y_true.ravel(), task.flat_weight
-    below, above = mean_of(y < low, weight), mean_of(y > high, weight)
+    below, above = common.mean_of(y < low, weight), common.mean_of(y > high, weight)
     size = effective_n(weight, len(y))
     details = {
         "nominal": nominal,
-        "mean_width": mean_of(high - low, weight),
+        "mean_width": common.mean_of(high - low, weight),
         "below": below,
         "above": above,
-        "null": null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial"),
-        **by_output(task, lambda output: coverage(output, nominal=nominal)),
+        "null": common.null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial"),
+        **common.by_output(task, lambda output: coverage(output, nominal=nominal)),
     }
     method = f"central {nominal:.6g} interval" if nominal * 100 % 1 else f"central {nominal:.0%} interval"
     return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
@@ -223,7 +216,7 @@ def group_coverage(
     >>> e.value, e.details["groups"]["b"]["coverage"]
     (0.25, 0.0)
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
     names, member = task.row_groups(by)
     share, found = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
@@ -233,10 +226,10 @@ def group_coverage(
             name: {column: values[k].item() for column, values in found.items()}
             for k, name in enumerate(group_texts(names))
         },
-        "null": null_reference(
+        "null": common.null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
         ),
-        **by_output(task, lambda output: group_coverage(output, nominal=nominal, by=member)),
+        **common.by_output(task, lambda output: group_coverage(output, nominal=nominal, by=member)),
     }
     value = float(share @ np.abs(found["coverage"] - nominal))
     method = f"nominal coverage {nominal:.6g}"
@@ -245,7 +238,7 @@ def group_coverage(
 
 def _coverage_by_group(task: Forecast, member: NDArray[np.intp], nominal: float) -> tuple[Floats, dict[str, Any]]:
     """Share of the weight in each group, and its coverage, mean width, number of rows, z-score and binomial sd."""
-    low, high = central_interval(task, nominal)
+    low, high = common.central_interval(task, nominal)
     y, weight = task.y_true.ravel(), task.flat_weight
     weight = np.ones(len(y)) if weight is None else weight
     total = np.bincount(member, weight)
@@ -276,7 +269,7 @@ def _curve_error(
         method = f"mean over {len(at)} levels"
     details = {"null": curve.null(norm, at), "central": curve_of is central_curve}
     details |= {"levels": None if at is None else at.tolist()}
-    details |= by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
+    details |= common.by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
     return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)
 
 
@@ -333,7 +326,7 @@ class PitCurve:
         mean, sd, low, high = BRIDGE[norm] if norm in BRIDGE else _simulated_bridge(norm)
         ratio = 1.0 if np.isinf(norm) else _roughness(norm, levels, self.nodes) / _roughness(norm, None, None)
         scale = ratio / np.sqrt(self.size)
-        return null_reference(mean * scale, sd * scale, "Brownian bridge", low=low * scale, high=high * scale)
+        return common.null_reference(mean * scale, sd * scale, "Brownian bridge", low=low * scale, high=high * scale)
 
 
 def pit_curve(data: Forecast) -> PitCurve:

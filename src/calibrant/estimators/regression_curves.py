@@ -11,16 +11,8 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import BinnedColumns, Column, Columns
-from calibrant.estimators.regression_common import (
-    ForecastData,
-    equal_width,
-    forecast,
-    ratio_variance,
-    spread_table,
-    table_kurtosis,
-    table_or_forecast,
-    with_std,
-)
+from calibrant.estimators import regression_common as common
+from calibrant.estimators.regression_common import ForecastData
 from calibrant.estimators.regression_coverage import central_curve, pit_curve
 from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
@@ -111,9 +103,9 @@ def spread_curve(
     from scipy.special import gammaincinv
 
     level = validation.fraction("level", level)
-    some = spread_table(data, mean, std, bins, needed_by="spread_curve")[0].filled()
-    kurtosis = table_kurtosis(some)
-    shape = 1 / np.maximum(ratio_variance(some, kurtosis), 1e-12)
+    some = common.spread_table(data, mean, std, bins, needed_by="spread_curve")[0].filled()
+    kurtosis = common.table_kurtosis(some)
+    shape = 1 / np.maximum(common.ratio_variance(some, kurtosis), 1e-12)
     spread, error = np.sqrt(some.predicted_mean), np.sqrt(some.observed_mean)
     low, high = (spread * np.sqrt(gammaincinv(shape, (1 + side * level) / 2) / shape) for side in (-1, 1))
     details = {"count": some.count.tolist(), "kurtosis": kurtosis}
@@ -139,7 +131,7 @@ def pit_histogram(
     >>> pit_histogram([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, bins=EqualWidth(2)).observed
     array([1., 1.])
     """
-    task, bins = forecast(data, mean, std), equal_width(bins)
+    task, bins = common.forecast(data, mean, std), common.equal_width(bins)
     curve = pit_curve(task)
     share = 1 / bins.n_bins
     low, high = (bound / share for bound in _binomial_band(np.full(bins.n_bins, share), curve.size, level))
@@ -173,7 +165,7 @@ def interval_curve(
     >>> interval_curve([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, levels=[0.5, 0.9]).observed
     array([0.25, 0.75])
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     own = None if central else getattr(task, "levels", None)
     at = np.linspace(0, 1, 101) if own is None else own
     if levels is not None:
@@ -211,9 +203,9 @@ def ence_curve(
     """
     from scipy.special import ndtri
 
-    data = table_or_forecast(data, mean, std)
+    data = common.table_or_forecast(data, mean, std)
     if not isinstance(data, BinTable):
-        data = BinTable.of(with_std(data, needed_by="ence_curve"), Distinct())
+        data = BinTable.of(common.with_std(data, needed_by="ence_curve"), Distinct())
     cells = fine(data, None, needed_by="ence_curve", spread=True)
     if bins is None:
         tried = np.array([1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160])
@@ -221,7 +213,7 @@ def ence_curve(
     if not np.iterable(bins):
         validation.fail(f"bins must be several numbers of bins, such as [5, 10, 20], got {bins!r}.", TypeError)
     tables = [cells.coarsen(EqualMass(count)) for count in bins]
-    kurtosis = table_kurtosis(tables[int(np.argmin(np.abs(np.array(bins) - 20)))])
+    kurtosis = common.table_kurtosis(tables[int(np.argmin(np.abs(np.array(bins) - 20)))])
     law = np.array([ence_null(table, kurtosis) for table in tables])
     values, wide = np.array([ence_value(table) for table in tables]), float(ndtri((1 + level) / 2))
     low, high = np.maximum(law[:, 0] - wide * law[:, 1], 0.0), law[:, 0] + wide * law[:, 1]

@@ -18,18 +18,9 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Column, Columns
 from calibrant.data.validation import fail
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.proper_scores import infinite_rows, log_provenance
-from calibrant.estimators.regression_common import (
-    ForecastData,
-    by_output,
-    central_interval,
-    forecast,
-    mean_of,
-    moments,
-    null_reference,
-    spread_rows,
-    squared_error_kurtosis,
-)
+from calibrant.estimators.regression_common import ForecastData
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
@@ -61,7 +52,7 @@ def pinball_losses(task: Forecast, *, levels: ArrayLike | None = None) -> Floats
 
 def interval_score_losses(task: Forecast, *, nominal: float = 0.9) -> Floats:
     """Winkler's score of each outcome."""
-    return winkler_loss(task.y_true.ravel(), *central_interval(task, nominal), 1 - nominal)
+    return winkler_loss(task.y_true.ravel(), *common.central_interval(task, nominal), 1 - nominal)
 
 
 @estimates("mean score", losses=nll_losses)
@@ -97,7 +88,7 @@ def nll(
     >>> nll([0.0], [0.0], [1.0])
     <NLL 0.9189, n=1, mean>
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     if not 0 <= floor < np.inf:
         fail(f"floor must be a number of at least 0, got {floor!r}.", ValueError)
     losses = nll_losses(task, floor=floor)
@@ -108,7 +99,7 @@ def nll(
         null = _entropy(task)
     else:
         null = simulated_reference(task, log_loss_of(task, floor))
-    details |= by_output(task, lambda output: nll(output, floor=floor))
+    details |= common.by_output(task, lambda output: nll(output, floor=floor))
     return _score(losses, "NLL", method, task, null, details)
 
 
@@ -132,8 +123,8 @@ def crps(data: ForecastData = None, mean: Column = None, std: Column = None, **c
     >>> crps([0.0], [0.0], [1.0])
     <CRPS 0.2337, n=1, mean>
     """
-    task = forecast(data, mean, std)
-    details, losses, unit_score = by_output(task, crps), crps_losses(task), gaussian_crps
+    task = common.forecast(data, mean, std)
+    details, losses, unit_score = common.by_output(task, crps), crps_losses(task), gaussian_crps
     if isinstance(task, Gaussian):
         null, method = gaussian_reference(task, unit_score, 1 / np.sqrt(np.pi)), "mean"
     elif isinstance(task, Samples):
@@ -168,14 +159,16 @@ def pinball(
     >>> pinball([1.0], [0.0], [1.0], levels=[0.5])
     <Pinball loss 0.5, n=1, mean over 1 level>
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     at = pinball_levels(task, levels)
     quantiles = [task.quantile(level) for level in at]
     y, weight = task.y_true.ravel(), task.flat_weight
-    single = [mean_of(pinball_loss(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)]
+    single = [
+        common.mean_of(pinball_loss(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)
+    ]
     details = {
         "by_level": dict(zip(at.tolist(), single, strict=True)),
-        **by_output(task, lambda output: pinball(output, levels=at)),
+        **common.by_output(task, lambda output: pinball(output, levels=at)),
     }
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
@@ -220,7 +213,7 @@ def interval_score(
     >>> interval_score([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], nominal=0.5).value
     6.0
     """
-    task = forecast(data, mean, std)
+    task = common.forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
     missed = 1 - nominal
     if isinstance(task, Gaussian):
@@ -233,7 +226,7 @@ def interval_score(
         ends = np.array([(1 - nominal) / 2, (1 + nominal) / 2])
         null = quantile_reference(task, ends, lambda y, q: winkler_loss(y, q[0], q[1], missed))
     losses = interval_score_losses(task, nominal=nominal)
-    details = by_output(task, lambda output: interval_score(output, nominal=nominal))
+    details = common.by_output(task, lambda output: interval_score(output, nominal=nominal))
     return _score(losses, "Interval score", f"nominal coverage {nominal:.6g}", task, null, details)
 
 
@@ -251,29 +244,29 @@ def sharpness(
     >>> sharpness([0.0, 0.0], [0.0, 0.0], [3.0, 4.0])
     <Sharpness 3.536, n=2, root mean variance>
     """
-    task = forecast(data, mean, std)
-    rows = spread_rows(moments(task), needed_by="sharpness")
-    error = np.sqrt(mean_of(rows.observed, rows.weight))
-    kurtosis = squared_error_kurtosis(rows.observed, rows.weight)
+    task = common.forecast(data, mean, std)
+    rows = common.spread_rows(common.moments(task), needed_by="sharpness")
+    error = np.sqrt(common.mean_of(rows.observed, rows.weight))
+    kurtosis = common.squared_error_kurtosis(rows.observed, rows.weight)
     sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(rows.weight, len(rows.key)))
-    null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
-    value = float(np.sqrt(mean_of(rows.predicted, rows.weight)))
-    return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
+    null = common.null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
+    value = float(np.sqrt(common.mean_of(rows.predicted, rows.weight)))
+    return _finished(value, "Sharpness", "root mean variance", task, null, common.by_output(task, sharpness))
 
 
 def _entropy(task: Gaussian) -> dict[str, Any]:
     """The log score that Gaussian predictions expect: their mean entropy."""
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
-    kurtosis = squared_error_kurtosis(task.z() ** 2, weight)
-    mean = mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
+    kurtosis = common.squared_error_kurtosis(task.z() ** 2, weight)
+    mean = common.mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
     sd = np.sqrt((kurtosis - 1) / 4 / effective_n(weight, len(sigma)))
-    return null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
+    return common.null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
 
 
 def _score(
     losses: Floats, name: str, method: str, task: Forecast, null: dict[str, Any], details: dict[str, Any]
 ) -> Estimate:
-    return _finished(mean_of(losses, task.flat_weight), name, method, task, null, details)
+    return _finished(common.mean_of(losses, task.flat_weight), name, method, task, null, details)
 
 
 def _finished(
@@ -284,7 +277,7 @@ def _finished(
 
 def covered(task: Forecast, *, nominal: float = 0.9) -> Floats:
     """One for each outcome in its central interval, else zero."""
-    low, high = central_interval(task, nominal)
+    low, high = common.central_interval(task, nominal)
     y = task.y_true.ravel()
     return ((low <= y) & (y <= high)).astype(np.float64)
 
@@ -353,8 +346,10 @@ def gaussian_reference(task: Gaussian, unit_score: Callable[[Floats], Floats], e
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
     size = effective_n(weight, len(sigma))
     largest = float(sigma.max())  # divided out, since squares of extreme units are no numbers
-    sd = largest * np.sqrt(scores.var() * mean_of((sigma / largest) ** 2, weight) / size)
-    return null_reference(expected * mean_of(sigma, weight), sd, "expectation under the predicted distributions")
+    sd = largest * np.sqrt(scores.var() * common.mean_of((sigma / largest) ** 2, weight) / size)
+    return common.null_reference(
+        expected * common.mean_of(sigma, weight), sd, "expectation under the predicted distributions"
+    )
 
 
 def simulated_reference(task: Forecast, score: Callable[[Floats], Floats]) -> dict[str, Any]:
@@ -504,9 +499,9 @@ def _finite(quantiles: Floats, y: Floats) -> Floats:
 
 def _of_scores(scores: Floats, task: Forecast, law: str) -> dict[str, Any]:
     weight = task.flat_weight
-    center = mean_of(scores.mean(axis=0), weight)
-    sd = np.sqrt(mean_of(scores.var(axis=0, ddof=1), weight))
-    return null_reference(center, sd / np.sqrt(effective_n(weight, scores.shape[1])), law)
+    center = common.mean_of(scores.mean(axis=0), weight)
+    sd = np.sqrt(common.mean_of(scores.var(axis=0, ddof=1), weight))
+    return common.null_reference(center, sd / np.sqrt(effective_n(weight, scores.shape[1])), law)
 
 
 def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:

@@ -11,27 +11,9 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.predictions import BinnedColumns, Column, Columns
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.binned import result, signed_root, swept, with_norm
-from calibrant.estimators.regression_common import (
-    WIDE,
-    ForecastData,
-    by_output,
-    mean_of,
-    mean_root,
-    moments,
-    null_reference,
-    pooled_squares,
-    ratio_variance,
-    root_mean_gap,
-    spread_rows,
-    spread_table,
-    squared_error_kurtosis,
-    squared_t,
-    stretch_factor,
-    table_kurtosis,
-    table_or_forecast,
-    with_std,
-)
+from calibrant.estimators.regression_common import ForecastData
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate
@@ -87,9 +69,9 @@ def ence(
     >>> e
     <ENCE 0.5, n=4, EqualMass(n_bins=2)>
     """
-    data = table_or_forecast(data, mean, std)
-    table, method = spread_table(data, None, None, bins, needed_by="ence")
-    details = by_output(data, lambda output: ence(output, bins=bins))
+    data = common.table_or_forecast(data, mean, std)
+    table, method = common.spread_table(data, None, None, bins, needed_by="ence")
+    details = common.by_output(data, lambda output: ence(output, bins=bins))
     return _ence_result(table, "ENCE", method, _kurtosis(data, table), **details)
 
 
@@ -121,18 +103,19 @@ def uce(
     """
     from scipy.special import gammaln
 
-    data = table_or_forecast(data, mean, std)
-    table, method = spread_table(data, None, None, bins, needed_by="uce")
+    data = common.table_or_forecast(data, mean, std)
+    table, method = common.spread_table(data, None, None, bins, needed_by="uce")
     some = table.filled()
     kurtosis = _kurtosis(data, table)
-    variance = ratio_variance(some, kurtosis)
+    variance = common.ratio_variance(some, kurtosis)
     shape = 1 / np.maximum(variance, 1e-15)
     gap = 2 * np.exp(shape * np.log(shape) - shape - gammaln(shape + 1))  # E|G - 1| of a Gamma(shape) of mean 1
     sizes = some.share * some.predicted_mean
     sd = np.sqrt(sizes**2 @ np.maximum(variance - gap**2, 0.0))
-    null = null_reference(sizes @ gap, sd, "gamma law of the mean square per bin", kurtosis=kurtosis)
-    details = by_output(data, lambda output: uce(output, bins=bins))
-    return result(_uce_value(table), "UCE", method, table, null=null, **details)
+    null = common.null_reference(sizes @ gap, sd, "gamma law of the mean square per bin", kurtosis=kurtosis)
+    details = common.by_output(data, lambda output: uce(output, bins=bins))
+    value = some.share @ np.abs(some.observed_mean - some.predicted_mean)
+    return result(float(value), "UCE", method, table, null=null, **details)
 
 
 @estimates("relative spread error", norm=2)
@@ -169,16 +152,16 @@ def debiased_ence(
     >>> round(cal.ence(data), 2), round(debiased_ence(data), 2)
     (0.3, 0.3)
     """
-    data = table_or_forecast(data, mean, std)
-    table, method = spread_table(data, None, None, bins, needed_by="debiased_ence")
-    power = _debiased_power(table)
-    kurtosis = _kurtosis(data, table)
-    some = table.filled()
-    noise = ratio_variance(some, kurtosis)
+    data = common.table_or_forecast(data, mean, std)
+    table, method = common.spread_table(data, None, None, bins, needed_by="debiased_ence")
+    kurtosis, some = _kurtosis(data, table), table.filled()
+    ratio, noise = some.observed_mean / some.predicted_mean, common.ratio_variance(some, kurtosis)
+    root = common.mean_root(common.ratio_variance(some, common.table_kurtosis(table)))
+    power = float(some.share @ (ratio - 2 * np.sqrt(ratio) / root + 1))
     spread = float(np.sqrt(some.share**2 @ (noise**2 / 8)))  # near 1 the gap of roots is half that of the ratios
-    null = null_reference(0.0, np.sqrt(spread), "gamma law of the mean square per bin", kurtosis=kurtosis)
-    null |= {"low": -float(np.sqrt(WIDE * spread)), "high": float(np.sqrt(WIDE * spread))}
-    details = by_output(data, lambda output: debiased_ence(output, bins=bins))
+    null = common.null_reference(0.0, np.sqrt(spread), "gamma law of the mean square per bin", kurtosis=kurtosis)
+    null |= {"low": -float(np.sqrt(common.WIDE * spread)), "high": float(np.sqrt(common.WIDE * spread))}
+    details = common.by_output(data, lambda output: debiased_ence(output, bins=bins))
     name = with_norm("ENCE_debias", 2)
     return result(float(signed_root(power, 2)), name, method, table, power=power, null=null, **details)
 
@@ -203,22 +186,19 @@ def sweep_ence(
     >>> sweep_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.5, 2.0, 2.5])
     <ENCE_sweep 0.4833, n=4, EqualMass(n_bins=4)>
     """
-    data = table_or_forecast(data, mean, std)
+    data = common.table_or_forecast(data, mean, std)
     if not isinstance(data, BinTable):
-        with_std(data, needed_by="sweep_ence")
+        common.with_std(data, needed_by="sweep_ence")
     found = swept(fine(data, None, needed_by="sweep_ence", spread=True))
-    table = found.bins
-    if table is None:  # pragma: no cover - the sweep always keeps its table
-        raise RuntimeError(repr(found))
-    details = by_output(data, sweep_ence)
-    kurtosis = _kurtosis(data, table)
-    return _ence_result(table, "ENCE_sweep", found.method, kurtosis, bins=found.details["bins"], **details)
+    table: Any = found.bins  # which the sweep always keeps
+    details = {"bins": found.details["bins"], **common.by_output(data, sweep_ence)}
+    return _ence_result(table, "ENCE_sweep", found.method, _kurtosis(data, table), **details)
 
 
 def ence_null(table: BinTable, kurtosis: float) -> tuple[float, float]:
     """Mean and standard deviation of the ENCE of a calibrated forecaster with these bins and this kurtosis."""
     some = table.filled()
-    gap, sd = root_mean_gap(ratio_variance(some, kurtosis))
+    gap, sd = common.root_mean_gap(common.ratio_variance(some, kurtosis))
     return float(some.share @ gap), float(np.sqrt(some.share**2 @ sd**2))
 
 
@@ -228,22 +208,9 @@ def ence_value(table: BinTable) -> float:
     return float(some.share @ np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)))
 
 
-def _uce_value(table: BinTable) -> float:
-    some = table.filled()
-    return float(some.share @ np.abs(some.observed_mean - some.predicted_mean))
-
-
-def _debiased_power(table: BinTable) -> float:
-    """S of `debiased_ence`."""
-    some = table.filled()
-    ratio = some.observed_mean / some.predicted_mean
-    root = mean_root(ratio_variance(some, table_kurtosis(table)))
-    return float(some.share @ (ratio - 2 * np.sqrt(ratio) / root + 1))
-
-
 def _kurtosis(data: BinTable | Forecast, table: BinTable) -> float:
     """Of the errors of a calibrated forecaster: as seen in the table or, for ensembles, that of values exchanged."""
-    return exchanged_kurtosis(data) if isinstance(data, Samples) else table_kurtosis(table)
+    return exchanged_kurtosis(data) if isinstance(data, Samples) else common.table_kurtosis(table)
 
 
 def exchanged_kurtosis(data: Samples) -> float:
@@ -253,19 +220,13 @@ def exchanged_kurtosis(data: Samples) -> float:
     second = (values**2).mean(axis=1)
     known = second > 0
     fourth = (values[known] ** 4).mean(axis=1) / second[known] ** 2
-    return mean_of(fourth, None if data.weight is None else data.weight[known]) if known.any() else 3.0
+    return common.mean_of(fourth, None if data.weight is None else data.weight[known]) if known.any() else 3.0
 
 
 def _ence_result(table: BinTable, name: str, method: str, kurtosis: float, **details: Any) -> Estimate:
     center, sd = ence_null(table, kurtosis)
-    null = null_reference(
-        center,
-        sd,
-        "gamma law of the mean square per bin",
-        low=max(center - 1.96 * sd, 0.0),
-        kurtosis=kurtosis,
-        gaussian=ence_null(table, 3.0)[0],
-    )
+    more = {"low": max(center - 1.96 * sd, 0.0), "kurtosis": kurtosis, "gaussian": ence_null(table, 3.0)[0]}
+    null = common.null_reference(center, sd, "gamma law of the mean square per bin", **more)
     some = table.filled()
     gaps = np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean))
     named = {"largest": float(gaps.max()), "mean_over_bins": float(gaps.mean())}
@@ -289,7 +250,7 @@ def mean_squared_z(
     >>> mean_squared_z([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
     <Mean z^2 2.5, n=2, mean>
     """
-    return _mean_square(table_or_forecast(data, mean, std), needed_by="mean_squared_z")
+    return _mean_square(common.table_or_forecast(data, mean, std), needed_by="mean_squared_z")
 
 
 @estimates("scale factor")
@@ -324,7 +285,7 @@ def scale_factor(
     >>> scale_factor([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
     <Scale factor 1.581, n=2, root mean z^2>
     """
-    found = _mean_square(table_or_forecast(data, mean, std), needed_by="scale_factor")
+    found = _mean_square(common.table_or_forecast(data, mean, std), needed_by="scale_factor")
     details = {**found.details, "null": _root_of_null(found.details["null"])}
     if "outputs" in details:
         details["outputs"] = [float(np.sqrt(value)) for value in details["outputs"]]
@@ -352,22 +313,19 @@ def std_dispersion(
     >>> std_dispersion([0.0, 0.0, 0.0], [0.0] * 3, [1.0, 2.0, 3.0]).value
     0.5
     """
-    data = table_or_forecast(data, mean, std)
+    data = common.table_or_forecast(data, mean, std)
     weight: Floats | None
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by="std_dispersion", spread=True)
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
         ddof = cells.weight_squares.sum() / cells.total
     else:
-        rows = spread_rows(moments(data), needed_by="std_dispersion")
+        rows = common.spread_rows(common.moments(data), needed_by="std_dispersion")
         sigma, weight, size = rows.key, rows.weight, len(rows.key)
         ddof = 1.0 if weight is None else float(weight @ weight / weight.sum())
-    null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
-    details = {
-        "null": null,
-        "variance_dispersion": _variation(sigma**2, weight, ddof),
-        **by_output(data, std_dispersion),
-    }
+    null = common.null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
+    details = {"null": null, "variance_dispersion": _variation(sigma**2, weight, ddof)}
+    details |= common.by_output(data, std_dispersion)
     return Estimate(_variation(sigma, weight, ddof), name="C_v", method="Bessel", n=size, details=details)
 
 
@@ -379,35 +337,34 @@ def _mean_square(data: BinTable | Forecast, *, needed_by: str) -> Estimate:
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by=needed_by, spread=True)
         squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
-        kurtosis = table_kurtosis(cells)
+        kurtosis = common.table_kurtosis(cells)
     else:
-        rows = spread_rows(data, needed_by=needed_by)
+        rows = common.spread_rows(data, needed_by=needed_by)
         squared, weight = rows.observed / rows.predicted, rows.weight
-        kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
-    value = mean_of(squared, weight)
-    null = null_reference(
-        1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal approximation of a mean", kurtosis=kurtosis
-    )
-    details = {"null": null, "largest_share": _largest_share(squared, weight), **by_output(data, mean_squared_z)}
+        kurtosis, size = common.squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
+    value = common.mean_of(squared, weight)
+    sd = np.sqrt(max(kurtosis - 1, 0.0) / size)
+    null = common.null_reference(1.0, sd, "normal approximation of a mean", kurtosis=kurtosis)
+    details = {"null": null, "largest_share": _largest_share(squared, weight), **common.by_output(data, mean_squared_z)}
     n = data.n if isinstance(data, BinTable) else len(squared)
     return Estimate(value, name="Mean z^2", method="mean", n=n, details=details)
 
 
 def _squared_stretch(data: Samples) -> Estimate:
     """`mean_squared_z` of an ensemble: the square of the factor that makes outcome and draws look exchangeable."""
-    squares = pooled_squares(squared_t(data), data.draws.shape[1])
+    squares = common.pooled_squares(common.squared_t(data), data.draws.shape[1])
     size, kurtosis = effective_n(data.weight, len(data)), exchanged_kurtosis(data)
     sd = np.sqrt(max(kurtosis - 1, 0.0) / size) / max(stretch_slope(data, 1.0), 1e-12)
-    null = null_reference(1.0, sd, "outcome exchanged with the draws", kurtosis=kurtosis)
+    null = common.null_reference(1.0, sd, "outcome exchanged with the draws", kurtosis=kurtosis)
     details = {"null": null, "largest_share": _largest_share(squares, data.weight)}
-    return Estimate(stretch_factor(data) ** 2, name="Mean z^2", method="stretch", n=len(data), details=details)
+    return Estimate(common.stretch_factor(data) ** 2, name="Mean z^2", method="stretch", n=len(data), details=details)
 
 
 def stretch_slope(data: Samples, factor: float) -> float:
     """By how much the mean of the squares of `stretch_factor` falls for a small rise of the logarithm of c²."""
     size = data.draws.shape[1]
-    squares = pooled_squares(squared_t(data) / factor**2, size)
-    return mean_of(squares * (1 - squares / size), data.weight)
+    squares = common.pooled_squares(common.squared_t(data) / factor**2, size)
+    return common.mean_of(squares * (1 - squares / size), data.weight)
 
 
 def _largest_share(squared: Floats, weight: Floats | None) -> float:
@@ -423,8 +380,8 @@ def _root_of_null(null: dict[str, Any]) -> dict[str, Any]:
 
 
 def _variation(values: Floats, weight: Floats | None, ddof: float) -> float:
-    center = mean_of(values, weight)
+    center = common.mean_of(values, weight)
     total = len(values) if weight is None else float(weight.sum())
     if total <= ddof:
         return 0.0
-    return float(np.sqrt(mean_of((values - center) ** 2, weight) * total / (total - ddof)) / center)
+    return float(np.sqrt(common.mean_of((values - center) ** 2, weight) * total / (total - ddof)) / center)

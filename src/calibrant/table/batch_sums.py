@@ -15,19 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import fail
+from calibrant.numerics import binned_sums
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, SORTED_ROWS_PER_CELL
-from calibrant.numerics.binned_sums import (
-    HybridSums,
-    LogSums,
-    binary_columns,
-    equal_width_sums,
-    hybrid_index,
-    hybrid_scale,
-    plain_arrays,
-    sums_by_index,
-    unit_bins,
-)
 from calibrant.numerics.rows import SUMS, Rows, extremes
 from calibrant.numerics.special import expit
 from calibrant.table.binning import CellSums, EqualWidth, Grid, HybridGrid, LogGrid
@@ -139,12 +129,12 @@ class CompiledSums:
     """The same sums without a buffer and without a sort, in compiled loops."""
 
     def __init__(self, fast: ModuleType, grid: HybridGrid) -> None:
-        self._sums, self._labels = HybridSums(fast, grid.cells, grid.limit), fast.Labels()
+        self._sums, self._labels = binned_sums.HybridSums(fast, grid.cells, grid.limit), fast.Labels()
         self.take = self._sums.take
 
     def take_unchecked(self, y_true: Any, y_prob: Any) -> bool:
         """Add rows that nobody has checked; False, and no row is added, where it takes a closer look at them."""
-        if not plain_arrays(y_true, y_prob) or not self._labels.checked(y_prob, y_true):
+        if not binned_sums.plain_arrays(y_true, y_prob) or not self._labels.checked(y_prob, y_true):
             return False
         self.take(y_true, y_prob)
         return True
@@ -180,7 +170,7 @@ def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDA
     last = int(one.view(whole)[0])
 
     def cell(bits: NDArray[np.int64]) -> NDArray[np.intp]:
-        return hybrid_index(bits.astype(whole).view(dtype), cells, limit)
+        return binned_sums.hybrid_index(bits.astype(whole).view(dtype), cells, limit)
 
     exact = _inverse(cells, limit)
     guess = exact.astype(dtype).view(whole).astype(np.int64)
@@ -204,7 +194,7 @@ def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDA
 
 def _inverse(cells: int, limit: float) -> NDArray[np.float64]:
     """The scores where cells begin but for rounding: interpolated on the logit, then two of Newton's steps."""
-    least, slope = hybrid_scale(cells, limit)
+    least, slope = binned_sums.hybrid_scale(cells, limit)
     place = np.arange(cells)
 
     def score_at(logit: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -246,7 +236,7 @@ class BinStream:
     """
 
     def __init__(self, bins: EqualWidth) -> None:
-        size = unit_bins(bins.edges)
+        size = binned_sums.unit_bins(bins.edges)
         if size is None:
             fail(f"A stream needs at most 1023 bins between 0 and 1, got {bins!r}.", ValueError)
         self._edges = bins.edges
@@ -259,7 +249,7 @@ class BinStream:
 
     def take_unchecked(self, y: Any, p: Any) -> bool:
         """Add rows that nobody has checked; False, and no row is added, where it takes a closer look at them."""
-        if self._loop is None or not plain_arrays(y, p) or not self._loop.add(p, y):
+        if self._loop is None or not binned_sums.plain_arrays(y, p) or not self._loop.add(p, y):
             return False
         self._batches += 1
         if self._batches == BATCHES:
@@ -285,7 +275,7 @@ class BinStream:
         return GridCells(np.arange(self._total.shape[1]), self._edges[:-1], self._edges[1:], self._total.copy())
 
     def _add(self, y: NDArray[np.int8], p: NDArray[Any]) -> None:
-        self._total += equal_width_sums(Rows(p, p, y), self._edges, squares=False)
+        self._total += binned_sums.equal_width_sums(Rows(p, p, y), self._edges, squares=False)
 
     def _settle(self) -> None:
         """Move what waits to the totals."""
@@ -293,7 +283,7 @@ class BinStream:
             self._add(self._outcome[: self._waiting], self._score[: self._waiting])
             self._waiting = 0
         if self._loop is not None and self._batches:
-            self._total += binary_columns(*self._loop.taken())
+            self._total += binned_sums.binary_columns(*self._loop.taken())
             self._batches = 0
 
 
@@ -316,7 +306,7 @@ def sums_on_grid(rows: Rows, grid: Grid) -> CellSums:
         np.maximum.at(high, where, key)
         return where
 
-    sums = sums_by_index(rows, index, size)
+    sums = binned_sums.sums_by_index(rows, index, size)
     cell = np.flatnonzero(np.isfinite(low))
     return CellSums(grid, cell + first, low[cell], high[cell], sums[:, cell])
 
@@ -342,5 +332,5 @@ def _spreads(rows: Rows, grid: LogGrid) -> CellSums | None:
     fast = compiled(len(rows.key), saves=40.0) if floats and rows.weight is None and rows.role == "both" else None
     if fast is None:
         return None
-    summed = LogSums(fast, grid.per_fold)
+    summed = binned_sums.LogSums(fast, grid.per_fold)
     return CellSums(grid, *summed.cells()) if summed.take(rows.key, rows.predicted, rows.observed) else None

@@ -22,27 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Column, Predictions, binary
 from calibrant.data.validation import fail
+from calibrant.numerics import equal_mass, sorting
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import checked_equal_width_sums, equal_width_sums, sums_by_index
-from calibrant.numerics.equal_mass import (
-    RunningWeight,
-    equal_count_edges,
-    equal_mass_places,
-    positions_of,
-    require_inside,
-    scores_at,
-    sums_between,
-)
 from calibrant.numerics.rows import SUMS, Mass, Rows
-from calibrant.numerics.sorting import (
-    Rank,
-    SortedRows,
-    distinct_sums,
-    equal_mass_rows,
-    equal_mass_sums,
-    selection_is_faster,
-    sorted_rows,
-)
+from calibrant.numerics.sorting import Rank, SortedRows
 from calibrant.table.batch_sums import sums_on_grid
 from calibrant.table.binning import (
     Binning,
@@ -267,10 +251,10 @@ class BinTable:
         cut = self.resolved(binning)
         at = self.places(cut)
         if isinstance(cut, EqualMass):
-            edges = np.concatenate([self.low[:1], scores_at(at[1:-1], self.low, self.high), self.high[-1:]])
+            edges = np.concatenate([self.low[:1], equal_mass.scores_at(at[1:-1], self.low, self.high), self.high[-1:]])
         else:
             edges = cut.edges
-        sums = sums_between(self.sums, at)
+        sums = equal_mass.sums_between(self.sums, at)
         bins = Edges(edges).following(binning)
         return replace(self, cut=bins, key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
 
@@ -285,8 +269,8 @@ class BinTable:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
             cells = self.weight, self.weight_squares, self.low, self.high
-            return equal_mass_places(*cells, [binning.n_bins], binning.rank)[0]
-        return positions_of(binning.edges, self.low, self.high)
+            return equal_mass.equal_mass_places(*cells, [binning.n_bins], binning.rank)[0]
+        return equal_mass.positions_of(binning.edges, self.low, self.high)
 
     def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
         r"""The most by which the ECE of a fine table in `bins` can differ from the ECE of its rows.
@@ -405,11 +389,11 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
     first = parts[0]
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
         # far cheaper than ordering whole rows
-        binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank))
+        binning = Edges(equal_mass.equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank))
     if isinstance(binning, EqualMass):
-        if binning.rank == "floor" and selection_is_faster(first, binning.n_bins):
-            return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
-        table = equal_mass_table(sorted_rows(first), binning.n_bins, binning.rank)
+        if binning.rank == "floor" and sorting.selection_is_faster(first, binning.n_bins):
+            return of_bins(*sorting.equal_mass_sums(first, binning.n_bins, squares=squares))
+        table = equal_mass_table(sorting.sorted_rows(first), binning.n_bins, binning.rank)
         if len(parts) == 1:
             return table
         edges, parts, sums = np.append(table.low, table.high[-1]), parts[1:], table.sums
@@ -421,7 +405,7 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
         sums = np.zeros((len(SUMS), len(edges) - 1))
     for part in parts:
         if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
-            require_inside(part.key, edges)
+            equal_mass.require_inside(part.key, edges)
         wanted = squares and part.role != "both"
         if isinstance(binning, EqualWidth):
             sums = sums + equal_width_sums(part, edges, squares=wanted)
@@ -431,7 +415,7 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
 
 
 def _distinct(rows: Rows) -> CellSums:
-    key, sums = distinct_sums(rows)
+    key, sums = sorting.distinct_sums(rows)
     return CellSums(Distinct(), key, key, key, sums)
 
 
@@ -444,12 +428,12 @@ def equal_mass_table(ordered: SortedRows, n: int, rank: Rank = "floor") -> CellS
     """The table of `n` bins of equal mass of rows that are sorted already."""
     rows = ordered.rows
     if rows.weight is None:
-        cuts = equal_mass_rows(ordered, n, rank)
+        cuts = sorting.equal_mass_rows(ordered, n, rank)
     else:
         ends = ordered.run_ends
         starts = np.concatenate([[0], ends[:-1]])
         weight, squares = (np.add.reduceat(values, starts) for values in (rows.weight, rows.weight**2))
-        at = RunningWeight.of(weight, squares).cuts(n, rank)[1:-1].astype(np.intp)
+        at = equal_mass.RunningWeight.of(weight, squares).cuts(n, rank)[1:-1].astype(np.intp)
         cuts = np.concatenate([[0], ends[at - 1], [len(ordered)]])
     edges = np.concatenate([rows.key[:1], rows.key[cuts[1:] - 1]]).astype(np.float64)
     return of_bins(edges, ordered.between(cuts))

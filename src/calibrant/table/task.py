@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,37 +24,43 @@ if TYPE_CHECKING:
     from calibrant.table.bintable import BinTable
 
 
-class Task(Protocol):
-    """The questions an estimator may ask."""
+class Task:
+    """The questions an estimator may ask, with the answers of tasks whose rows have an outcome each."""
 
-    @property
-    def name(self) -> str:
-        """The task in words."""
-
-    @property
-    def rounding(self) -> float:
-        """The part of the total weight by which the weight of an outcome may miss zero."""
+    #: The task in words.
+    name: ClassVar[str]
+    #: The part of the total weight by which the weight of an outcome may miss zero.
+    rounding: ClassVar[float] = 0.0
 
     def observed_scale(self, observed: float, total: float) -> float:
         """Factor of the observed column, of which `observed` is the sum, as `total` is of the weights."""
+        return 1.0
 
     def mass_variance(self, population: Mass, positives: Mass) -> float:
-        """Variance of the error mass of a bin that holds everything, which decides the number of `PaperBins`."""
+        """Variance of the error mass of a bin that holds all (1 / n), which decides the number of `PaperBins`."""
+        return 1 / population.effective_n
 
     def gap_variance(self, table: BinTable) -> Floats:
         """Variance of each bin's error mass, its share times its gap; NaN where one row does not tell."""
+        filled = np.where(table.weight > 0, table.weight, np.nan)
+        square = table.observed_squares / filled
+        return variance_of_mean(table.observed_mean, square, table.effective_count) * table.share**2
 
     def mean_score(self, table: BinTable) -> Floats:
         """Mean score of all rows of each cell."""
+        return table.predicted_mean
 
     def shared_mass(self, table: BinTable) -> Floats:
         """Weighted sum of prediction times outcome over the rows of each cell that have both."""
+        return table.product
 
     def most_bins(self, table: BinTable) -> int:
-        """The largest number of bins that a sweep tries."""
+        """The largest number of bins that a sweep tries: a bin per row."""
+        return table.n
 
     def of_part(self, table: BinTable, part: BinTable) -> Task:
         """The task of `part`, some of the bins of `table`."""
+        return self
 
     def warn(self, table: BinTable) -> None:
         """Warn of what cannot be."""
@@ -70,47 +76,8 @@ def task_of(data: Predictions | BinTable) -> Task:
     return Spread() if isinstance(data, Gaussian | Distribution | Samples) else Labelled()
 
 
-class _Outcomes:
-    """Tasks whose rows have an outcome each."""
-
-    rounding: ClassVar[float] = 0.0
-
-    def observed_scale(self, observed: float, total: float) -> float:
-        """One: what is observed is what is weighed."""
-        return 1.0
-
-    def mass_variance(self, population: Mass, positives: Mass) -> float:
-        """1 / n, with Kish's effective n where rows are weighted."""
-        return 1 / population.effective_n
-
-    def gap_variance(self, table: BinTable) -> Floats:
-        """Estimated variance of the mean outcome, times the squared share of the bin; NaN for a single row."""
-        filled = np.where(table.weight > 0, table.weight, np.nan)
-        square = table.observed_squares / filled
-        return variance_of_mean(table.observed_mean, square, table.effective_count) * table.share**2
-
-    def mean_score(self, table: BinTable) -> Floats:
-        """Mean prediction."""
-        return table.predicted_mean
-
-    def shared_mass(self, table: BinTable) -> Floats:
-        """The column itself."""
-        return table.product
-
-    def most_bins(self, table: BinTable) -> int:
-        """A bin per row."""
-        return table.n
-
-    def of_part(self, table: BinTable, part: BinTable) -> Any:
-        """The same."""
-        return self
-
-    def warn(self, table: BinTable) -> None:
-        """Nothing is impossible."""
-
-
 @dataclass(frozen=True)
-class Labelled(_Outcomes):
+class Labelled(Task):
     """Probabilities and outcomes: `predicted` sums probabilities, `observed` sums outcomes of 0 and 1.
 
     Examples
@@ -124,7 +91,7 @@ class Labelled(_Outcomes):
 
 
 @dataclass(frozen=True)
-class Spread(_Outcomes):
+class Spread(Task):
     """Predicted spreads: `predicted` sums their squares, `observed` squared errors.
 
     Examples
@@ -143,7 +110,7 @@ IMPOSSIBLE = 1e-3
 
 
 @dataclass(frozen=True)
-class Unlabeled:
+class Unlabeled(Task):
     """Labelled positives and unlabeled rows: no row has an outcome of its own.
 
     `weight`, `predicted` and their squares are sums over the unlabeled rows; `observed`, `product` and
