@@ -79,11 +79,7 @@ def _mean(first: Estimate, values: dict[str, float], n: int) -> Estimate:
 def _in_one_pass(
     estimator: Callable[[Binary], Estimate], data: Multiclass | ArrayLike, y_prob: ArrayLike | None
 ) -> Estimate | None:
-    """All classes in one pass over the matrix that also checks it; None where it takes more.
-
-    That is where the estimator has no bins of equal width, labels are weighted, shares or words, no compiled loop is at
-    hand, or a row is bad.
-    """
+    """All classes in one pass over the matrix that also checks it, for bins of equal width; None if it takes more."""
     every = batched(estimator)
     bins = every.keywords.get("bins") if isinstance(every, partial) else None
     plain = _plain(data, y_prob) if every is not None and isinstance(bins, EqualWidth) else None

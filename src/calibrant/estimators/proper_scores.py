@@ -209,11 +209,6 @@ def floored(p: Floats, floor: float) -> Floats:
               p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for multiclass rows}
 
     where c gives the row the sum it had before. For two classes c is 1, so that both forms agree.
-
-    >>> floored(np.array([0.0, 0.3, 1.0]), 0.01)
-    array([0.01, 0.3 , 0.99])
-    >>> floored(np.array([[0.0, 0.2, 0.8]]), 0.05).round(3)
-    array([[0.048, 0.19 , 0.762]])
     """
     if floor == 0:
         return p
@@ -245,11 +240,6 @@ def log_provenance(
     """The method in words and the details of a mean log score: its floor, or the rows that make it infinite.
 
     `infinite` is the number of rows, None where it is unknown (a table of weighted rows); `first` the first of them.
-
-    >>> log_provenance("mean", 1e-6)
-    ('mean, floor=1e-06', {'floor': 1e-06})
-    >>> log_provenance("mean", 0.0, infinite=2, first=7)[0]
-    'mean, infinite for 2 rows'
     """
     if floor > 0:
         return f"{method}, floor={floor:g}", {"floor": floor}

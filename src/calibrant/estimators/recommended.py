@@ -257,12 +257,7 @@ _NAMES = {
 
 
 def recommended(data: Data, norm: Any = 1) -> Choice:
-    """The method for the task of some data; that of one probability for plain arrays.
-
-    >>> import calibrant as cal
-    >>> recommended(cal.Binary([0, 1], [0.2, 0.7])), recommended(cal.Gaussian([0.0], [0.0], [1.0]))
-    ('averaged', 'spread')
-    """
+    """The method for the task of some data; that of one probability for plain arrays."""
     if isinstance(data, Quantiles):
         return "coverage"
     if isinstance(data, Forecast) or (isinstance(data, BinTable) and isinstance(data.task, Spread)):

@@ -133,11 +133,7 @@ def squared_error_kurtosis(squared_z: Floats, weight: Floats | None) -> float:
 
 
 def table_kurtosis(table: BinTable) -> float:
-    """Kurtosis of the errors in units of the spread, from sums alone.
-
-    Errors are taken in units of their bin's root mean variance; the spread of sigma inside the bins, which would
-    add to the kurtosis, is divided out.
-    """
+    """Kurtosis of the errors in units of their bin's root mean variance; sigma's spread in bins is divided out."""
     some = table.filled()
     variance = some.predicted_mean
     fourth = some.share @ (some.observed_squares / some.weight / variance**2)
@@ -193,9 +189,8 @@ def stretch_factor(data: Samples) -> float:
     .. math:: \overline{D_c^2} = 1, \qquad D_c^2 = \frac{m\,t^2}{m - 1 + t^2}, \quad
               t^2 = \frac{m}{m+1}\,\frac{(y - \bar x)^2}{c^2 s^2}
 
-    :math:`D_c` is the error of the outcome from the mean of all m + 1 values in units of their standard deviation,
-    after stretching; its mean square is 1 for exchangeable values of any distribution, and falls with c. The solution
-    also maximises the likelihood of t under Student's distribution with m - 1 degrees of freedom.
+    After stretching, :math:`D_c` is the error of the outcome from the mean of all m + 1 values in units of their
+    standard deviation; its mean square is 1 for exchangeable values of any distribution, and falls with c.
     """
     from scipy.optimize import brentq
 
@@ -240,10 +235,10 @@ def pooled_squares(squares: Floats, size: int) -> Floats:
 
 
 def cell_scores(edges: Floats) -> Floats:
-    r"""Scores of bias and spread of cells of the unit interval, (cells, 2): orthonormal under their probabilities.
+    """Scores of bias and spread of cells of the unit interval, (cells, 2): orthonormal under their probabilities.
 
-    The means over each cell of :math:`z` and :math:`(z^2 - 1)/\sqrt 2`, z being the normal quantile of the level, the
-    second less its projection on the first. A column is zero where there are too few cells to tell it.
+    The means over each cell of z and (z² - 1) / √2, z being the normal quantile of the level, the second less its
+    projection on the first. A column is zero where there are too few cells to tell it.
     """
     from scipy.special import ndtri
 

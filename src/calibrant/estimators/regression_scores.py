@@ -367,11 +367,7 @@ def exchanged_reference(task: Samples, score: Callable[[Samples], Floats]) -> di
 
 
 def exchanged_ensembles(task: Samples) -> Iterator[Samples]:
-    """Tasks of a perfect forecaster: in each row the outcome changes places with one of all m + 1 values at random.
-
-    Outcome and draws of a calibrated ensemble are exchangeable, so that these tasks have the distribution of `task`,
-    with as many draws.
-    """
+    """Tasks of a perfect forecaster: in each row the outcome changes places with one of all m + 1 values at random."""
     rng = generator(0, "outcomes exchanged with draws")
     values = np.column_stack([task.y_true, task.draws]).astype(np.float64, copy=False)
     rows, size = np.arange(len(task)), values.shape[1]
@@ -419,11 +415,8 @@ def student_crps(task: Samples) -> Floats:
     .. math:: s\sqrt{1 + \tfrac1m}\,\Bigl[t\,(2F(t) - 1) + 2 f(t)\frac{\nu + t^2}{\nu - 1}
               - \frac{2\sqrt\nu}{\nu - 1}\,\frac{B(\frac12, \nu - \frac12)}{B(\frac12, \frac\nu2)^2}\Bigr]
 
-    It judges stretched ensembles, whose members are not independent, as `fair_crps` supposes. At least three draws.
-
-    References
-    ----------
-    Jordan, Krüger, Lerch (2019), Evaluating Probabilistic Forecasts with scoringRules.
+    (Jordan, Krüger, Lerch, 2019, Evaluating Probabilistic Forecasts with scoringRules). It judges stretched ensembles,
+    whose members are not independent, as `fair_crps` supposes.
     """
     from scipy.special import beta, stdtr
 
@@ -461,8 +454,7 @@ def crps_of_counts(task: Distribution) -> Callable[[Floats], Floats]:
 
     .. math:: \sum_k F(k)^2\,|[k, k + 1] \cap (-\infty, y]| + (1 - F(k))^2\,|[k, k + 1] \cap [y, \infty)|
 
-    Counts with less than 1e-12 on their far side are left out. Distributions over more than `MOST_COUNTS` of them are
-    as good as continuous.
+    Distributions over more than `MOST_COUNTS` counts are as good as continuous.
     """
     low, high = (task.quantile(level) for level in (1e-12, 1 - 1e-12))
     wide = ~(high - low < MOST_COUNTS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,8 @@ def ks_error(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns
     >>> ks_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
     <KS error 0.125, n=4, exact>
     """
-    found = _running_gaps(data, y_prob, needed_by="ks_error")
-    return Estimate(max(-found.lowest, found.highest), name="KS error", method="exact", n=found.n)
+    lowest, highest, n = _running_gaps(data, y_prob, needed_by="ks_error")
+    return Estimate(max(-lowest, highest), name="KS error", method="exact", n=n)
 
 
 @estimates("cumulative range")
@@ -70,28 +70,21 @@ def kuiper_error(data: Data = None, y_prob: Column = None, **columns: Unpack[Col
     >>> kuiper_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])  # up by 1/8, then down to zero
     <Kuiper error 0.125, n=4, exact>
     """
-    found = _running_gaps(data, y_prob, needed_by="kuiper_error")
-    return Estimate(found.highest - found.lowest, name="Kuiper error", method="exact", n=found.n)
+    lowest, highest, n = _running_gaps(data, y_prob, needed_by="kuiper_error")
+    return Estimate(highest - lowest, name="Kuiper error", method="exact", n=n)
 
 
-class _RunningGaps(NamedTuple):
+def _running_gaps(data: Data, y_prob: Column, *, needed_by: str) -> tuple[float, float, int]:
     """The extremes of C(s), 0 at the outset included, and the number of rows."""
-
-    lowest: float
-    highest: float
-    n: int
-
-
-def _running_gaps(data: Data, y_prob: Column, *, needed_by: str) -> _RunningGaps:
     if not isinstance(data, BinTable):
         data = binary(data, y_prob)
         first, *_ = data.parts()
         if first.plain_binary:
             lowest, highest = running_gap_extremes(first)
-            return _RunningGaps(lowest / len(first.key), highest / len(first.key), len(first.key))
+            return lowest / len(first.key), highest / len(first.key), len(first.key)
     cells = fine(data, None, needed_by=needed_by)
     running = np.cumsum(cells.predicted - cells.observed * cells.observed_scale) / cells.total
-    return _RunningGaps(min(float(running.min()), 0.0), max(float(running.max()), 0.0), cells.n)
+    return min(float(running.min()), 0.0), max(float(running.max()), 0.0), cells.n
 
 
 #: Where the density of the scores is lower than this, the calibration curve is not looked at.
@@ -424,8 +417,7 @@ SAMPLE_NUMBERS = 1 << 16
 def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
     """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
 
-    Each row is shared by the two nodes around it, in proportion to nearness, so that the total and the mean key
-    are preserved; a row exactly on a node goes to that node only. One pass, no sort.
+    Each row is shared by the two nodes around it in proportion to nearness, which keeps the total and the mean key.
     """
     sums = np.zeros((4, size + 1))
     for rows in parts:
@@ -437,12 +429,7 @@ def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
 
 
 def linear_binning_of_samples(score: Floats, outcome: NDArray[np.int8], size: int) -> tuple[Floats, Floats]:
-    """Masses of rows and of positives at the nodes, for each row of these matrices.
-
-    >>> every, positive = linear_binning_of_samples(np.array([[0.25, 1.0]]), np.array([[0, 1]], dtype=np.int8), 2)
-    >>> every, positive
-    (array([[0.5, 0.5, 1. ]]), array([[0., 0., 1.]]))
-    """
+    """Masses of rows and of positives at the nodes, for each row of these matrices."""
     every, positive = np.empty((2, len(score), size + 1))
     step = max(SAMPLE_NUMBERS // max(score.shape[1], size + 1), 1)
     for start in range(0, len(score), step):
@@ -513,9 +500,8 @@ def _between_nodes(key: NDArray[Any], size: int) -> Iterator[tuple[slice, NDArra
 def cosines(masses: Floats) -> Floats:
     r"""Coefficients of masses on nodes (the last axis) in the cosines of [0, 1].
 
-    The masses are continued evenly to a period of 2; the ends are their own mirror images and so count twice, which
-    gives an atom at 0 or 1 the same mass as one anywhere else. Multiplying by the transform of a kernel smooths
-    with every reflection at both ends taken into account.
+    The masses are continued evenly to a period of 2; the ends are their own mirror images and so count twice.
+    Multiplying by the transform of a kernel smooths with every reflection at both ends taken into account.
     """
     doubled = masses.copy()
     doubled[..., [0, -1]] *= 2

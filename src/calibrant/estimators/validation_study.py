@@ -221,7 +221,7 @@ def ici(data: Data = None, y_prob: Column = None, *, curve: Curve = "smooth", **
         fail(f"curve must be 'smooth' or 'loess', got {curve!r}.", ValueError)
     cells = probability_cells(data, y_prob, needed_by="ici")
     some = cells if curve == "smooth" or len(cells) <= LOESS_CELLS else cells.coarsen(EqualMass(LOESS_CELLS)).filled()
-    distance = np.abs(some.predicted_mean - (_smooth(some) if curve == "smooth" else _loess(some)))
+    distance = np.abs(some.predicted_mean - _fitted(some, curve))
     order = np.argsort(distance)
     running = np.cumsum(some.weight[order]) / some.total
     middle, high = (float(distance[order][np.searchsorted(running, q - 1e-12)]) for q in (0.5, 0.9))
@@ -230,9 +230,11 @@ def ici(data: Data = None, y_prob: Column = None, *, curve: Curve = "smooth", **
     return result(float(some.share @ distance), "ICI (L1)", words, cells, E50=middle, E90=high, Emax=largest)
 
 
-def _smooth(cells: BinTable) -> Floats:
-    from calibrant.numerics.smoothers import LogitBins, SmootherAverage, raw_logit
+def _fitted(cells: BinTable, curve: Curve) -> Floats:
+    from calibrant.numerics.smoothers import LogitBins, SmootherAverage, loess, raw_logit
 
+    if curve == "loess":
+        return loess(cells.predicted_mean, cells.observed_mean, cells.share)
     unit = cells.total / float(cells.weight_squares.sum())
     raw = raw_logit(cells.predicted_mean)
     bins = LogitBins.of(raw, cells.weight * unit)
@@ -241,9 +243,3 @@ def _smooth(cells: BinTable) -> Floats:
     zeros = np.maximum(bins.mass - ones, 0.0)
     # The second fold, which is left out, is empty.
     return SmootherAverage.fit(bins, np.stack([ones, none]), np.stack([zeros, none]), [1]).predict(0, raw)
-
-
-def _loess(cells: BinTable) -> Floats:
-    from calibrant.numerics.smoothers import loess
-
-    return loess(cells.predicted_mean, cells.observed_mean, cells.share)

@@ -39,11 +39,7 @@ def plain_fields(result: Any) -> dict[str, Any]:
 
 
 def text_table(lines: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> list[str]:
-    """Lines of cells in columns of equal width; those numbered in `left` are left-aligned, the others right-aligned.
-
-    >>> text_table([["group", "n"], ["DK", "2,000"]])
-    ['group      n', 'DK     2,000']
-    """
+    """Lines of cells in columns of equal width; those numbered in `left` are left-aligned, the others right-aligned."""
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = [
         [cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, wide, strict=True))]
@@ -354,24 +350,15 @@ _HARMLESS = "\u200c\u200d\u00ad"
 
 
 def printable(text: object) -> str:
-    r"""`text` with control characters written out, so that none of them reaches a terminal, a log or a page.
+    """`text` with control characters written out, so that none of them reaches a terminal, a log or a page.
 
-    Escape sequences can move the cursor, recolour or retitle a terminal, and fake lines; marks of direction can make
-    text read other than it is.
-
-    >>> printable("group \x1b[31mred\x1b[0m\nnext")
-    'group \\x1b[31mred\\x1b[0m\\nnext'
+    They can move the cursor, recolour a terminal, fake lines, and make text read other than it is.
     """
     text = str(text)
     if text.isprintable():
         return text
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _UNPRINTABLE or character in _HARMLESS:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    acting = {one for one in text if unicodedata.category(one) in _UNPRINTABLE and one not in _HARMLESS}
+    return text.translate({ord(one): one.encode("unicode_escape").decode("ascii") for one in acting})
 
 
 @dataclass(frozen=True)

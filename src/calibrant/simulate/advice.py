@@ -200,20 +200,23 @@ def advise(
     simulated = partial(estimates, n=n, seed=seed)
     here, null = (simulated(chosen, each, repeats=repeats) for each in (world, world.calibrated()))
     truth = world.true_error(q)
-    path = _Path.of(world, q, n)
+    worlds = _worse_and_worse(world, q, n)
+    errors = np.array([each.true_error(q) for each in worlds])
 
     def detectable(name: str, estimator: Estimator) -> float | None:
         threshold, few = float(np.quantile(null[name], 1 - alpha)), max(repeats // 2, 1)
-        return path.crossing(
-            lambda each: float(np.mean(simulated({name: estimator}, each, repeats=few)[name] > threshold)), power
-        )
+
+        def detected(step: int) -> float:
+            return float(np.mean(simulated({name: estimator}, worlds[step], repeats=few)[name] > threshold))
+
+        return _crossing(errors, detected, power)
 
     rows = []
     for name, estimator in chosen.items():
         fitted = Bias.of(here[name], truth, estimator=name, world="fitted", n=n)
         calibrated = Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n)
-        detected = detectable(name, estimator)
-        rows.append(EstimatorAdvice(name, float(estimator(fit.data)), fitted, calibrated, detected))
+        least = detectable(name, estimator)
+        rows.append(EstimatorAdvice(name, float(estimator(fit.data)), fitted, calibrated, least))
     return Advice(known, fit, world, truth, tuple(rows), len(fit.data), n, q, alpha, power)
 
 
@@ -228,37 +231,27 @@ def _default_estimators(norm: float) -> dict[str, Estimator]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Path:
+def _worse_and_worse(world: World, norm: float, n: int) -> list[World]:
     """Worlds between calibrated and far beyond the fitted one, in the order of their true errors."""
+    shape: Curve = PowerCurve(2) if world.true_error(norm) < _FLAT else as_curve(world.curve)
+    shares = _ERRORS / np.sqrt(n) / World(world.scores, shape).true_error(norm)
+    return [World(world.scores, Blend(shape, float(share)), f"error {step}") for step, share in enumerate(shares)]
 
-    worlds: tuple[World, ...]
-    errors: Floats
 
-    @classmethod
-    def of(cls, world: World, norm: float, n: int) -> _Path:
-        shape: Curve = PowerCurve(2) if world.true_error(norm) < _FLAT else as_curve(world.curve)
-        whole = World(world.scores, shape).true_error(norm)
-        worlds = tuple(
-            World(world.scores, Blend(shape, float(error / whole)), f"error {step}")
-            for step, error in enumerate(_ERRORS / np.sqrt(n))
-        )
-        return cls(worlds, np.array([each.true_error(norm) for each in worlds]))
-
-    def crossing(self, power: Callable[[World], float], wanted: float) -> float | None:
-        """The smallest error at which the power is what is wanted: by bisection, then between two worlds."""
-        known: dict[int, float] = {}
-        low, high = -1, len(self.worlds)
-        while high - low > 1:
-            middle = (low + high) // 2
-            known[middle] = power(self.worlds[middle])
-            low, high = (low, middle) if known[middle] >= wanted else (middle, high)
-        if high == len(self.worlds):
-            return None
-        if high == 0:
-            return float(self.errors[0])
-        part = (wanted - known[low]) / (known[high] - known[low])
-        return float(self.errors[low] + part * (self.errors[high] - self.errors[low]))
+def _crossing(errors: Floats, power: Callable[[int], float], wanted: float) -> float | None:
+    """The smallest error at which the power is what is wanted: by bisection, then between two of the errors."""
+    known: dict[int, float] = {}
+    low, high = -1, len(errors)
+    while high - low > 1:
+        middle = (low + high) // 2
+        known[middle] = power(middle)
+        low, high = (low, middle) if known[middle] >= wanted else (middle, high)
+    if high == len(errors):
+        return None
+    if high == 0:
+        return float(errors[0])
+    part = (wanted - known[low]) / (known[high] - known[low])
+    return float(errors[low] + part * (errors[high] - errors[low]))
 
 
 def text(advice: Advice) -> str:

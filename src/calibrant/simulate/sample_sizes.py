@@ -493,11 +493,9 @@ def rows_to_rule_out(
 ) -> int | None:
     """About how many rows with these scores rule out an L1 error of this size, if the model is calibrated.
 
-    With that many, the default interval of the error ends below `error` in a share `power` of samples. As
-    ``sample_size(ece, scores, below=error, power=power)``, from as few simulated samples as can tell: an upper end of a
-    fresh sample lies below the largest of m others with a probability of m / (m + 1), 80% for m = 4. This tells n to
-    about 25%, and beyond millions only roughly. None if rows are clustered, since more rows of the same clusters need
-    not help.
+    As ``sample_size(ece, scores, below=error, power=power)``, from as few simulated samples as can tell: an upper end
+    of a fresh sample lies below the largest of m others with a probability of m / (m + 1), 80% for m = 4. This tells n
+    to about 25%. None if rows are clustered, since more rows of the same clusters need not help.
     """
     if isinstance(data, Binary) and data.group is not None:
         return None

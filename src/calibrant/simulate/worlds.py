@@ -14,7 +14,7 @@ from calibrant.estimators.binned import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_complement, log_probability
-from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, PowerCurve, as_curve
+from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, as_curve
 from calibrant.simulate.score_distributions import BetaScores, FixedScores, Scores
 
 Seed = int | np.random.SeedSequence
@@ -71,8 +71,6 @@ class World:
         q = check_norm(norm)
         if np.isinf(q):
             return float(np.abs(self.gap(self.scores.support())).max())
-        if q == 2 and isinstance(self.scores, BetaScores) and isinstance(self.curve, PowerCurve):
-            return _power_error(self.scores, self.curve)
         return max(0.0, self.scores.expect(lambda z: np.abs(self.gap(z)) ** q)) ** (1 / q)
 
     def gap(self, z: Floats) -> Floats:
@@ -111,15 +109,6 @@ class World:
             miss = np.where(truth < 1, (1 - truth) * (np.log1p(-truth) - log_complement(z)), 0.0)
         divergence: Floats = hit + miss
         return divergence
-
-
-def _power_error(scores: BetaScores, curve: PowerCurve) -> float:
-    """L2 error of c^d in closed form: E S^2 - 2 E S^(d+1) + E S^(2d)."""
-    from scipy.special import betaln
-
-    moments = [2.0, curve.d + 1, 2 * curve.d]
-    second, cross, power = np.exp(betaln(scores.a + np.array(moments), scores.b) - betaln(scores.a, scores.b))
-    return float(np.sqrt(max(second - 2 * cross + power, 0.0)))
 
 
 def _published() -> dict[str, World]:

@@ -165,30 +165,22 @@ def first_of_cells(grid: HybridGrid, dtype: np.dtype[Any]) -> tuple[NDArray[np.i
 
 
 def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDArray[np.int64]:
-    """The inverse of the grid, put right by bisection where rounding matters, all cells at once."""
-    whole, one = np.dtype(f"u{dtype.itemsize}"), np.ones(1, dtype)
-    last = int(one.view(whole)[0])
+    """The inverse of the grid, put right by bisection, all cells at once."""
+    whole = np.dtype(f"u{dtype.itemsize}")
+    last, number = int(np.ones(1, dtype).view(whole)[0]), np.arange(cells)
 
     def cell(bits: NDArray[np.int64]) -> NDArray[np.intp]:
         return binned_sums.hybrid_index(bits.astype(whole).view(dtype), cells, limit)
 
-    exact = _inverse(cells, limit)
-    guess = exact.astype(dtype).view(whole).astype(np.int64)
-    high = guess + (guess.astype(whole).view(dtype) < exact)
-    unsure = np.arange(cells)
-    if dtype.itemsize == 4:  # unless a number of single precision is as near as double precision can err
-        near = np.abs(exact.astype(dtype) - exact) <= 1e-12 * exact
-        unsure = np.flatnonzero(near | (exact < np.exp(-limit)))
-    low = np.maximum(guess[unsure] - 64, 0)
-    top = np.minimum(guess[unsure] + 64, last)
-    low[cell(low) >= unsure] = 0
-    top[cell(top) < unsure] = last + 1  # no score is in this cell or above
-    while len(rest := np.flatnonzero(low < top)):
-        middle = (low[rest] + top[rest]) // 2
-        reached = cell(middle) >= unsure[rest]
-        top[rest[reached]] = middle[reached]
+    guess = _inverse(cells, limit).astype(dtype).view(whole).astype(np.int64)
+    low, high = np.maximum(guess - 64, 0), np.minimum(guess + 64, last)
+    low[cell(low) >= number] = 0
+    high[cell(high) < number] = last + 1  # no score is in this cell or above
+    while len(rest := np.flatnonzero(low < high)):
+        middle = (low[rest] + high[rest]) // 2
+        reached = cell(middle) >= number[rest]
+        high[rest[reached]] = middle[reached]
         low[rest[~reached]] = middle[~reached] + 1
-    high[unsure] = top
     return high[high <= last]
 
 
@@ -228,11 +220,6 @@ class BinStream:
 
     With compiled loops each batch is summed at once, by the pass that checks it. Without them rows wait until there are
     enough of them, since every call of NumPy costs as much as many rows.
-
-    >>> stream = BinStream(EqualWidth(2))
-    >>> stream.take(np.array([0, 1], np.int8), np.array([0.2, 0.7]))
-    >>> stream.cells().sums[0]
-    array([1., 1.])
     """
 
     def __init__(self, bins: EqualWidth) -> None:

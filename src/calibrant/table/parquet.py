@@ -277,29 +277,18 @@ ROUNDING = 1e-6
 
 
 def require_possible(table: BinTable) -> None:
-    """Raise `InvalidPredictions` unless some rows could have given this table.
-
-    Counts are whole (but in bins, whose edges may have cut a cell) and not negative, sums of probabilities lie between
-    0 and the sum of weights and between the lowest and highest score, sums of squares satisfy the inequality of Cauchy
-    and Schwarz, a prior lies in (0, 1], and the keys are those of the cut.
-    """
-    _require_task(table)
+    """Raise `InvalidPredictions` unless some rows could have given this table."""
+    for name in ("prior", "label_frequency"):
+        share = getattr(table.task, name, None)
+        if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
+            fail(f"{name} must lie in (0, 1], got {share!r}.")
+    if not isinstance(nested := getattr(table.task, "nested", False), bool):
+        fail(f"nested must be true or false, got {nested!r}.")
     _require_cells(table)
     with np.errstate(all="ignore"):
         _require_sums(table)
     for reason, count in table.invalid.items():
         whole(f"invalid[{reason!r}]", count, minimum=0)
-
-
-def _require_task(table: BinTable) -> None:
-    if not isinstance(table.task, Unlabeled):
-        return
-    for name in ("prior", "label_frequency"):
-        share = getattr(table.task, name)
-        if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
-            fail(f"{name} must lie in (0, 1], got {share!r}.")
-    if not isinstance(table.task.nested, bool):
-        fail(f"nested must be true or false, got {table.task.nested!r}.")
 
 
 def _require_cells(table: BinTable) -> None:
