@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -17,22 +17,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from calibrant._atomic_write import replacing
-from calibrant.cli.arrow_files import (
-    ARROW,
-    CSV,
-    JSON_LINES,
-    PARQUET,
-    ArrowTable,
-    arrow_writer,
-    in_background,
-    opened_arrow,
-)
+from calibrant.cli import arrow_files
+from calibrant.cli.arrow_files import ARROW, CSV, JSON_LINES, PARQUET, ArrowTable
 from calibrant.cli.columns import Columns
-from calibrant.cli.console import UsageError, copy_of_standard_input, refuse, temporary_folder
+from calibrant.cli.console import UsageError, copy_of_standard_input, refuse, stop, temporary_folder
 from calibrant.cli.maps import NewColumns, Numbers
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.recalibrate.export import SqlMap
 from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, opened_text
 from calibrant.scale.numpy_files import numpy_table
@@ -42,7 +36,6 @@ from calibrant.scale.numpy_files import numpy_table
 BATCH = 2**16
 #: How compressed files end.
 PACKED = (".gz", ".zst", ".bz2")
-
 
 Row = TypeVar("Row")
 
@@ -68,13 +61,11 @@ class CsvText:
 
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all rows, each with its new values."""
-        write(_with_fields(self._records.head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
-        places, others = ([self.header.index(name) for name in names] for names in (new.inputs, new.features))
-        for first, batch in _batches(self.rows()):
-            columns = [numbers([fields[k] for fields, _ in batch], self.header[k], first) for k in places]
-            made = new.of_batch(columns, [[fields[k] for fields, _ in batch] for k in others], first)
-            for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
-                write(_with_fields(text, [repr(value) for value in values], self.delimiter))
+        names = io.StringIO()
+        csv.writer(names, delimiter=self.delimiter, lineterminator="").writerow(new.outputs)
+        write(_with_fields(self._records.head, [names.getvalue()], self.delimiter))
+        for text, values in _mapped(self.rows(), new, {name: k for k, name in enumerate(self.header)}):
+            write(_with_fields(text, map(repr, values), self.delimiter))
 
 
 class JsonText:
@@ -94,27 +85,37 @@ class JsonText:
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all objects, each with its new values, one a line."""
         names = [json.dumps(name, ensure_ascii=False) for name in new.outputs]
-        for first, batch in _batches(self.rows()):
-            for row, (found, _) in enumerate(batch, first):
-                _require_keys(found, new, row)
-            columns = [numbers([found[name] for found, _ in batch], name, first) for name in new.inputs]
-            features = [[found[name] for found, _ in batch] for name in new.features]
-            made = new.of_batch(columns, features, first)
-            for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
-                added = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
-                write(f"{text.rstrip()[:-1].rstrip()}, {added}}}\n")
+        needed = {name: name for name in (*new.inputs, *new.features)}
+        for text, values in _mapped(self._checked(new, needed), new, needed):
+            added = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
+            write(f"{text.rstrip()[:-1].rstrip()}, {added}}}\n")
+
+    def _checked(self, new: NewColumns, needed: Iterable[str]) -> Iterator[tuple[dict[str, Any], str]]:
+        for row, (found, text) in enumerate(self.rows(), 1):
+            for name in needed:
+                if name not in found:
+                    fail(f"Column {name!r} is missing in row {row:,}.")
+            for name in new.outputs:
+                if name in found:
+                    fail(f"Row {row:,} has a column {name!r} already: choose other names by --suffix TEXT.")
+            yield found, text
 
 
-def _with_fields(text: str, values: Sequence[str], delimiter: str) -> str:
+def _mapped(
+    rows: Iterator[tuple[Any, str]], new: NewColumns, place: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """The text of each row and its new values; `place` says where in a row a column is."""
+    for first, batch in _batches(rows):
+        columns = [numbers([found[place[name]] for found, _ in batch], name, first) for name in new.inputs]
+        features = [[found[place[name]] for found, _ in batch] for name in new.features]
+        made = (part.tolist() for part in new.of_batch(columns, features, first))
+        yield from zip((text for _, text in batch), zip(*made, strict=True), strict=True)
+
+
+def _with_fields(text: str, values: Iterable[str], delimiter: str) -> str:
     """The text of a row with further fields before its line break."""
     body = text.rstrip("\r\n")
     return body + "".join(f"{delimiter}{value}" for value in values) + text[len(body) :]
-
-
-def _quoted(name: str, delimiter: str) -> str:
-    made = io.StringIO()
-    csv.writer(made, delimiter=delimiter, lineterminator="").writerow([name])
-    return made.getvalue()
 
 
 def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
@@ -126,8 +127,7 @@ def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
         except (TypeError, ValueError):
             absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
             what = "is missing" if absent else f"is {value!r}, which is not a number"
-            message = f"Column {name!r} {what} in row {first + k:,}."
-            raise InvalidPredictions(message) from None
+            fail(f"Column {name!r} {what} in row {first + k:,}.")
     return found
 
 
@@ -136,15 +136,6 @@ def number(value: Any) -> float:
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
         raise ValueError(value)
     return float(value)
-
-
-def _require_keys(found: dict[str, Any], new: NewColumns, row: int) -> None:
-    for name in (*new.inputs, *new.features):
-        if name not in found:
-            fail(f"Column {name!r} is missing in row {row:,}.")
-    for name in new.outputs:
-        if name in found:
-            fail(f"Row {row:,} has a column {name!r} already: choose other names by --suffix TEXT.")
 
 
 def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
@@ -169,8 +160,7 @@ def _parsed(line: str, row: int) -> dict[str, Any] | None:
     try:
         found = json.loads(line, object_pairs_hook=_with_names_once)
     except _NameTwice as error:
-        message = f"Line {row:,} has several values of {error}: keep only one."
-        raise InvalidPredictions(message) from None
+        fail(f"Line {row:,} has several values of {error}: keep only one.")
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -191,26 +181,23 @@ def _with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     decoder, at, row = json.JSONDecoder(object_pairs_hook=_with_names_once), 0, 0
-    between, wrong = re.compile(r"[ \t\r\n]*"), 0
+    is_list = text.lstrip().startswith("[")
     try:
-        if text.lstrip().startswith("["):
-            between, listed = re.compile(r"[ \t\r\n,\[\]]*"), json.loads(text)  # one cut short would look whole below
-            wrong = next((k for k, one in enumerate(listed, 1) if not isinstance(one, dict)), 0)
+        listed = json.loads(text) if is_list else []  # one cut short would look whole below
     except (ValueError, RecursionError) as error:
-        message = f"The file is not JSON: {error}."
-        raise InvalidPredictions(message) from error
-    if wrong:
-        fail(f"Object {wrong:,} of the file is not a JSON object of names and values.")
+        fail(f"The file is not JSON: {error}.", cause=error)
+    for k, one in enumerate(listed, 1):
+        if not isinstance(one, dict):
+            fail(f"Object {k:,} of the file is not a JSON object of names and values.")
+    between = re.compile(r"[ \t\r\n,\[\]]*" if is_list else r"[ \t\r\n]*")
     while (at := between.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # nothing matches too
         row += 1
         try:
             found, end = decoder.raw_decode(text, at)
         except _NameTwice as error:
-            message = f"Object {row:,} of the file has several values of {error}: keep only one."
-            raise InvalidPredictions(message) from None
+            fail(f"Object {row:,} of the file has several values of {error}: keep only one.")
         except (ValueError, RecursionError) as error:
-            message = f"The file is not JSON: object {row:,} cannot be read ({error})."
-            raise InvalidPredictions(message) from error
+            fail(f"The file is not JSON: object {row:,} cannot be read ({error}).", cause=error)
         if not isinstance(found, dict):
             fail(f"Object {row:,} of the file is not a JSON object of names and values.")
         yield found, " ".join(text[at:end].splitlines())
@@ -248,8 +235,6 @@ def csv_table(path: str, inputs: Collection[str]) -> ArrowTable:
 
     So 0017 stays text, and 17 becomes a whole number. The file is read twice: first for the types.
     """
-    import pyarrow as pa
-
     with opened_text(path) as file:
         text = CsvText(file)
         kinds = _kinds(text, inputs)
@@ -262,7 +247,11 @@ def csv_table(path: str, inputs: Collection[str]) -> ArrowTable:
                 arrays = []
                 for k, (name, kind) in enumerate(zip(text.header, kinds, strict=True)):
                     values = [fields[k] for fields, _ in batch]
-                    made: Any = numbers(values, name, first) if name in inputs else _converted(values, kind)
+                    made: Any = values  # nothing between two delimiters is a missing number, but the empty text
+                    if name in inputs:
+                        made = numbers(values, name, first)
+                    elif kind != "string":
+                        made = [_KINDS[kind](value) if value else None for value in values]
                     arrays.append(pa.array(made, schema.field(k).type))
                 yield pa.Table.from_arrays(arrays, schema=schema)
 
@@ -271,53 +260,37 @@ def csv_table(path: str, inputs: Collection[str]) -> ArrowTable:
 
 def _kinds(text: CsvText, inputs: Collection[str]) -> list[str]:
     """The type of each column."""
-    possible = [["double"] if name in inputs else list(_KINDS) for name in text.header]
-    seen = [False] * len(possible)
+    possible = {k: list(_KINDS) for k, name in enumerate(text.header) if name not in inputs}
+    seen = dict.fromkeys(possible, False)
     for _, batch in _batches(text.rows()):
-        for k, name in enumerate(text.header):
-            if name not in inputs:
-                values = {fields[k] for fields, _ in batch} - {""}
-                seen[k] |= bool(values)
-                possible[k] = [kind for kind in possible[k] if _all_are(values, _KINDS[kind])]
-    return [
-        kinds[0] if kinds and (some or name in inputs) else "string"
-        for name, kinds, some in zip(text.header, possible, seen, strict=True)
-    ]
+        for k, kinds in possible.items():
+            values = {fields[k] for fields, _ in batch} - {""}
+            seen[k] |= bool(values)
+            possible[k] = [kind for kind in kinds if _all_are(values, _KINDS[kind])]
+    found = {k: kinds[0] if kinds and seen[k] else "string" for k, kinds in possible.items()}
+    return [found.get(k, "double") for k in range(len(text.header))]
 
 
 def _all_are(values: Collection[str], kind: Callable[[str], Any]) -> bool:
     try:
-        for value in values:
-            kind(value)
+        return all(kind(value) is not None for value in values)
     except (ValueError, KeyError):
         return False
-    return True
-
-
-def _converted(values: list[str], kind: str) -> list[Any]:
-    """Values of their type; nothing between two delimiters is a missing number, but the empty text."""
-    if kind == "string":
-        return values
-    return [_KINDS[kind](value) if value else None for value in values]
 
 
 def json_table(path: str) -> ArrowTable:
     """A JSON file, as a whole: names that a row lacks are missing values."""
-    import pyarrow as pa
-
     with opened_text(path) as file:
         rows = [found for found, _ in JsonText(file).rows()]
     names = list(dict.fromkeys(name for row in rows for name in row))
     try:
         table = pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
     except (pa.ArrowException, OverflowError) as error:
-        message = f"The values of a column are of different types ({error}); write .jsonl, which keeps them."
-        raise UsageError(message) from error
+        stop(f"The values of a column are of different types ({error}); write .jsonl, which keeps them.", cause=error)
     return ArrowTable(table.schema, lambda: iter([table]))
 
 
 _CSV_INPUT, _JSON_INPUT, _NUMPY_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json"), (".npz", ".npy")
-
 
 Done = Callable[[float, float | None], None]
 
@@ -350,8 +323,7 @@ def apply_to_file(
 def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
     """The map as SQL on the columns of `inputs`: the probability of the event, or one expression per class."""
     if not isinstance(fitted, SqlMap):
-        message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
-        raise UsageError(message)
+        stop(f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL.")
     words = "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits."
     refuse(inputs.percent or inputs.logits, words)
     pattern = any("*" in name for name in inputs.prob)
@@ -370,8 +342,6 @@ def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
 def _through_arrow(
     fitted: Any, source: str, place: Path, wanted: str, inputs: Columns, suffix: str, notes: list[str], done: Done
 ) -> None:
-    import pyarrow as pa
-
     with _arrow_table(fitted, source, inputs, suffix) as table:
         new = NewColumns.of(fitted, inputs, table.schema.names, suffix=suffix, notes=notes)
         schema, encoding = table.schema, dict(table.encoding)
@@ -380,13 +350,16 @@ def _through_arrow(
         if "compression" in encoding:
             encoding["compression"] = {**encoding["compression"], **dict.fromkeys(new.outputs, "SNAPPY")}
         first = 1
-        with arrow_writer(place, wanted, schema, encoding) as write, in_background(write) as write_later:
+        with (
+            arrow_files.writer(place, wanted, schema, encoding) as write,
+            arrow_files.in_background(write) as later,
+        ):
             for piece in table.pieces():
                 columns = [_numbers(piece[name], name, first) for name in new.inputs]
                 features = [piece[name].to_pylist() for name in new.features]
                 for name, values in zip(new.outputs, new.of_batch(columns, features, first), strict=True):
                     piece = piece.append_column(pa.field(name, pa.float64()), pa.array(values))
-                write_later(piece.replace_schema_metadata(schema.metadata))
+                later(piece.replace_schema_metadata(schema.metadata))
                 first += len(piece)
                 done(first - 1, table.rows)
 
@@ -395,7 +368,7 @@ def _through_arrow(
 def _arrow_table(fitted: Any, source: str, inputs: Columns, suffix: str) -> Iterator[ArrowTable]:
     kind = suffix_of(source)
     if kind in (*PARQUET, *ARROW):
-        with opened_arrow(source) as table:
+        with arrow_files.opened(source) as table:
             yield table
     elif kind in _NUMPY_INPUT:
         arrays, _ = numpy_table(source)
@@ -408,8 +381,7 @@ def _arrow_table(fitted: Any, source: str, inputs: Columns, suffix: str) -> Iter
         yield json_table(source)
     else:
         known = ", ".join((*PARQUET, *ARROW, *_CSV_INPUT, *_JSON_INPUT, *_NUMPY_INPUT))
-        message = f"Cannot tell the format of {source!r} from its name; known endings are {known}."
-        raise UsageError(message)
+        stop(f"Cannot tell the format of {source!r} from its name; known endings are {known}.")
 
 
 @contextmanager
@@ -434,9 +406,6 @@ def _one_file(path: str, inputs: Columns, notes: list[str]) -> Iterator[tuple[st
 
 def _numbers(column: Any, name: str, first: int) -> Numbers:
     """A column of Arrow as NumPy has it, if it holds numbers and none is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         fail(f"Column {name!r} must hold numbers, but it holds {kind}.")

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibrant.cli.console import UsageError
-from calibrant.data.validation import InvalidPredictions
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from calibrant.cli.console import stop
+from calibrant.data.validation import fail
 
 #: Most bytes and rows of a piece that is read and written.
 #: Speed: memory stays below 200 MB for files of any size; no result depends on them.
@@ -38,29 +41,21 @@ class ArrowTable:
 
 
 @contextmanager
-def opened_arrow(path: str) -> Iterator[ArrowTable]:
+def opened(path: str) -> Iterator[ArrowTable]:
     """A Parquet or Arrow file; of a Parquet file each group of rows is a piece, unless it is too large."""
-    import pyarrow as pa
-
     try:
         if Path(path).suffix.lower() in PARQUET:
-            from pyarrow import parquet
-
             with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
-                yield ArrowTable(
-                    file.schema_arrow, lambda: _groups(file), _encoding(file.metadata), file.metadata.num_rows
-                )
+                about = file.metadata
+                yield ArrowTable(file.schema_arrow, lambda: _groups(file), _encoding(about), about.num_rows)
         else:
             with pa.memory_map(path) as mapped:
-                yield _of_ipc(pa.ipc, mapped)
+                yield _of_ipc(mapped)
     except pa.ArrowException as error:
-        message = f"Cannot read {path!r}: {error}"
-        raise InvalidPredictions(message) from error
+        fail(f"Cannot read {path!r}: {error}", cause=error)
 
 
 def _groups(file: Any) -> Iterator[Any]:
-    import pyarrow as pa
-
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         rows = _piece_rows(group.num_rows, group.total_byte_size)
@@ -87,21 +82,17 @@ def _encoding(metadata: Any) -> dict[str, Any]:
     return {"use_dictionary": dictionaries, "compression": codecs}
 
 
-def _of_ipc(ipc: Any, mapped: Any) -> ArrowTable:
-    import pyarrow as pa
-
+def _of_ipc(mapped: Any) -> ArrowTable:
     try:
-        file = ipc.open_file(mapped)
+        file = pa.ipc.open_file(mapped)
     except pa.ArrowInvalid:
         mapped.seek(0)
-        stream = ipc.open_stream(mapped)
+        stream = pa.ipc.open_stream(mapped)
         return ArrowTable(stream.schema, lambda: _pieces_of(iter(stream)))
     return ArrowTable(file.schema, lambda: _pieces_of(file.get_batch(k) for k in range(file.num_record_batches)))
 
 
 def _pieces_of(batches: Iterator[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for batch in batches:
         rows = _piece_rows(batch.num_rows, batch.nbytes)
         for start in range(0, batch.num_rows, rows):
@@ -125,14 +116,10 @@ def in_background(work: Callable[[Any], Any]) -> Iterator[Callable[[Any], None]]
 
 
 @contextmanager
-def arrow_writer(place: Path, suffix: str, schema: Any, encoding: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
+def writer(place: Path, suffix: str, schema: Any, encoding: dict[str, Any]) -> Iterator[Callable[[Any], Any]]:
     """A function that writes tables of this schema one after another, in the format that the suffix names."""
-    import pyarrow as pa
-
     try:
         if suffix in PARQUET:
-            from pyarrow import parquet
-
             with parquet.ParquetWriter(place, schema, **encoding) as writer:
                 yield lambda table: writer.write_table(table, row_group_size=PIECE_ROWS)
         elif suffix in ARROW:
@@ -143,34 +130,22 @@ def arrow_writer(place: Path, suffix: str, schema: Any, encoding: dict[str, Any]
                 if pieces:
                     writer.write_table(pa.concat_tables(pieces).unify_dictionaries())
         elif suffix in CSV:
-            from pyarrow import csv
-
-            plain = _without_dictionaries(schema)
+            kinds = [(one, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in schema]
+            plain = pa.schema([one.with_type(kind) for one, kind in kinds], metadata=schema.metadata)
             with csv.CSVWriter(place, plain) as writer:
                 yield lambda table: writer.write_table(table.cast(plain))
         else:
             with open(place, "w", encoding="utf8") as file:
                 yield lambda table: file.writelines(_json_line(row) for row in table.to_pylist())
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid) as error:
-        message = f"A {suffix} file cannot hold all columns of the table ({error}); write .parquet."
-        raise UsageError(message) from error
-
-
-def _without_dictionaries(schema: Any) -> Any:
-    import pyarrow as pa
-
-    def plain(column: Any) -> Any:
-        return column.with_type(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-    return pa.schema([plain(column) for column in schema], metadata=schema.metadata)
+        stop(f"A {suffix} file cannot hold all columns of the table ({error}); write .parquet.", cause=error)
 
 
 def _json_line(row: dict[str, Any]) -> str:
     try:
         return json.dumps(row, default=_as_json, allow_nan=False, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:
-        message = f"JSON cannot hold all columns of the table ({error}); write .parquet."
-        raise UsageError(message) from error
+        return stop(f"JSON cannot hold all columns of the table ({error}); write .parquet.", cause=error)
 
 
 def _as_json(value: Any) -> str:
@@ -178,5 +153,4 @@ def _as_json(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
         return str(value)
-    message = f"a {type(value).__name__} is not JSON"
-    raise TypeError(message)
+    return fail(f"a {type(value).__name__} is not JSON", TypeError)

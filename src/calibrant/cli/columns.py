@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from calibrant.cli.console import UsageError, refuse
+from calibrant.cli.console import refuse, stop
 from calibrant.scale.paths import DEFAULT, ReadOptions
 
 #: What may stand on either side of the star; anything else is SQL.
@@ -23,14 +23,15 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
     before, star, after = name.partition("*")
     if name in header or not star or not (_SIDE.fullmatch(before) and _SIDE.fullmatch(after)):
         return None
-    if before.strip() and after.strip() and all(_is_operand(side.strip(), header) for side in (before, after)):
+    sides = before.strip(), after.strip()
+    if all(sides) and all(side in header or _NUMBER.fullmatch(side) for side in sides):
         return None
     found = {
         column: column[len(before) : len(column) - len(after)]
         for column in header
         if len(column) > len(before) + len(after) and column.startswith(before) and column.endswith(after)
     }
-    if not found and before.strip() and after.strip():
+    if not found and all(sides):
         return None  # SQL may know better
     refuse(not found, f"No column fits the pattern {option} {name!r}; the file has {', '.join(map(repr, header))}.")
     return found
@@ -65,10 +66,6 @@ def separated(text: str, header: Collection[str], option: str) -> tuple[str, ...
     names = [part.strip() for part in (*parts, text[start:])]
     refuse("" in names, f"{option} {text!r} has an empty name between its commas.")
     return tuple(dict.fromkeys(names))
-
-
-def _is_operand(text: str, header: Collection[str]) -> bool:
-    return text in header or _NUMBER.fullmatch(text) is not None
 
 
 #: Names that are taken for a column when none is given, in this order.
@@ -152,8 +149,7 @@ class Columns:
     @property
     def groupings(self) -> tuple[str, ...]:
         """The columns of groups, clusters and models."""
-        more = (name for name in (self.cluster, self.model) if name is not None)
-        return tuple(dict.fromkeys((*self.by, *more)))
+        return tuple(name for name in dict.fromkeys((*self.by, self.cluster, self.model)) if name is not None)
 
     @property
     def models(self) -> tuple[Columns, ...]:
@@ -168,25 +164,23 @@ class Columns:
     @property
     def numbers(self) -> list[str]:
         """The columns that hold numbers, whatever the outcomes are."""
-        found: dict[str, None] = dict.fromkeys((*self.judge, *([self.label_weight] if self.label_weight else ())))
+        found = [*self.judge, self.label_weight]
         for one in self.models:
-            single = [name for name in (one.mean, one.std, self.weight) if name is not None]
-            found |= dict.fromkeys([*one.prob, *single, *(column for _, column in one.levels), *one.members])
-        return list(found)
+            found += [*one.prob, one.mean, one.std, self.weight, *(column for _, column in one.levels), *one.members]
+        return [name for name in dict.fromkeys(found) if name is not None]
 
     @property
     def roles(self) -> dict[str, str]:
         """The columns that make up the task, and the option that names each; groups are not among them."""
-        found: dict[str, str] = {} if self.weight is None else {self.weight: "--weight"}
-        found |= {} if self.label_weight is None else {self.label_weight: "--label-weight"}
-        found |= dict.fromkeys(self.judge, "--judge")
+        score, truth = ("--confidence", "--correct") if self.answers else ("--prob", "--truth")
+        found: dict[str | None, str] = {self.weight: "--weight", self.label_weight: "--label-weight"}
+        found.update(dict.fromkeys(self.judge, "--judge"))
         for one in self.models:
-            found |= {column: "--quantiles" for _, column in one.levels}
-            found |= {name: "--std" for name in (one.std,) if name is not None}
-            found |= {name: "--mean" for name in (one.mean,) if name is not None}
-            score = "--confidence" if self.answers else "--prob"
-            found |= dict.fromkeys(one.members, "--members") | dict.fromkeys(one.prob, score)
-        return found | {self.truth or "": "--correct" if self.answers else "--truth"}
+            found.update({column: "--quantiles" for _, column in one.levels})
+            found |= {one.std: "--std", one.mean: "--mean"}
+            found.update(dict.fromkeys(one.members, "--members") | dict.fromkeys(one.prob, score))
+        found[self.truth or ""] = truth
+        return {name: option for name, option in found.items() if name is not None}
 
     @property
     def levels(self) -> list[tuple[float, str]]:
@@ -199,7 +193,9 @@ class Columns:
         taken = {*columns.judge, columns.label_weight, columns.weight, columns.truth, *columns.prob, *columns.groupings}
         free = [name for name in header if name not in taken]
         if columns.answers:
-            columns = columns._of_answers(free, notes)
+            correct = columns.correct or guessed_column("correct", free, notes, gate=self.gate)
+            confidence = columns.confidence or guessed_column("confidence", free, notes, gate=self.gate)
+            columns = replace(columns, correct=correct, confidence=confidence, truth=correct, prob=(confidence,))
         if columns.truth is None:
             columns = replace(columns, truth=guessed_column("truth", free, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
@@ -209,13 +205,6 @@ class Columns:
         columns = replace(columns, others=others)
         columns.require_consistent()
         return columns
-
-    def _of_answers(self, header: Collection[str], notes: list[str]) -> Columns:
-        correct, confidence = (
-            name or guessed_column(what, header, notes, gate=self.gate)
-            for what, name in (("correct", self.correct), ("confidence", self.confidence))
-        )
-        return replace(self, correct=correct, confidence=confidence, truth=correct, prob=(confidence,))
 
     def expanded(self, header: Collection[str]) -> Columns:
         """The same with the columns that patterns name."""
@@ -277,8 +266,7 @@ def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate
     likely = [lower[name] for name in GUESSES[what] if name in lower]
     if not likely:
         more = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
-        message = f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}."
-        raise UsageError(message)
+        stop(f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}.")
     found, *others = likely
     refuse(others and gate, f"Columns {_listed(likely)} could each be --{what}: a gate needs --{what} NAME.")
     also = f"; {_listed(others)} would fit too: say --{what} NAME" if others else ""
@@ -308,10 +296,9 @@ def _level(item: str) -> tuple[float, str]:
     try:
         return float(level), name
     except ValueError:
-        message = (
+        stop(
             f"--quantiles takes LEVEL=COLUMN, e.g. 0.05=q05, or a pattern whose * is the level, e.g. q_*; got {item!r}."
         )
-        raise UsageError(message) from None
 
 
 def _listed(header: Collection[str]) -> str:

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -52,10 +52,15 @@ class UsageError(Exception):
     """Invalid command-line arguments; the message is for the user."""
 
 
+def stop(message: str, *, cause: BaseException | None = None) -> NoReturn:
+    """Raise a `UsageError`."""
+    raise UsageError(message) from cause
+
+
 def refuse(broken: object, message: str) -> None:
     """Raise a `UsageError` if a rule is broken."""
     if broken:
-        raise UsageError(message)
+        stop(message)
 
 
 def in_shell(word: str) -> str:
@@ -204,8 +209,7 @@ def writing(output: Path, *, force: bool) -> Iterator[None]:
         with creating():
             yield
     except FileExistsError as error:
-        message = f"{output} exists already; give another name or --force."
-        raise UsageError(message) from error
+        stop(f"{output} exists already; give another name or --force.", cause=error)
 
 
 def title_of(files: list[str]) -> str:

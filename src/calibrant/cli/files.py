@@ -132,10 +132,27 @@ def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Prediction
 
 
 def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result]) -> Result:
+    """What `use` makes of the files; errors in the words of the command line."""
     columns.require_consistent()
     with named(paths) as given, temporary_folder() as folder:
-        names, columns, said = of_logs(given, columns, folder)
-        return read(files(names, columns.reading), partial(_used, columns=columns, use=use, paths=paths, said=said))
+        names, asked, said = of_logs(given, columns, folder)
+
+        def used(table: FileTable) -> Result:
+            table.opened.execute("SET preserve_insertion_order = true")  # folds of rows depend on their order
+            notes = list(said)
+            columns = asked.guessed([*table.relation.columns, *table.refused], notes)
+            try:
+                return use(table, columns, notes)
+            except NoRows as error:
+                fail(f"{', '.join(paths)} has no rows{error}.")
+            except InvalidPredictions as error:
+                try:
+                    explained = located(table, columns, error)
+                except InvalidPredictions:  # the rules cannot be asked: a column is not there, or is no number
+                    fail(in_options(str(error)))
+                raise explained from None
+
+        return read(files(names, asked.reading), used)
 
 
 def of_logs(names: list[str], columns: Columns, folder: Path) -> tuple[list[str], Columns, tuple[str, ...]]:
@@ -175,30 +192,6 @@ def _right_answers(table: FileTable) -> dict[str, str]:
     return {str(name): str(answer).strip() for name, answer in rows}
 
 
-def _used(
-    table: FileTable,
-    columns: Columns,
-    use: Callable[[FileTable, Columns, list[str]], Result],
-    paths: Sequence[str],
-    said: Sequence[str] = (),
-) -> Result:
-    """What `use` makes of the files; errors in the words of the command line."""
-    table.opened.execute("SET preserve_insertion_order = true")  # folds of rows depend on their order
-    notes: list[str] = list(said)
-    columns = columns.guessed([*table.relation.columns, *table.refused], notes)
-    try:
-        return use(table, columns, notes)
-    except NoRows as error:
-        message = f"{', '.join(paths)} has no rows{error}."
-        raise InvalidPredictions(message) from None
-    except InvalidPredictions as error:
-        try:
-            explained = located(table, columns, error)
-        except InvalidPredictions:  # the rules themselves cannot be asked: a column is not there, or is no number
-            raise InvalidPredictions(in_options(str(error))) from None
-        raise explained from None
-
-
 class NoRows(Exception):
     """No row is left; the message says what of the options left none."""
 
@@ -209,14 +202,15 @@ def _loaded(
     names = _feature_names(table, columns, wanted, notes) if wanted else []
     selection = _chosen(table, columns, notes)
     rows = _count(table.relation if sample is None else selection.relation)
-    if sample is not None:
+    if sample is not None and rows > AUDIT_ROWS:
         selection = _sampled(selection, rows, sample, notes)
-    elif columns.task == "binary" and rows > TABLE_ROWS and not (columns.answers or columns.cluster or columns.model):
+    alone = columns.task == "binary" and not (columns.answers or columns.cluster or columns.model)
+    if sample is None and alone and rows > TABLE_ROWS:
         notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
         return _tables(selection, columns, notes)
     found = _arrays(selection, columns, names)
     known = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
-    named_groups = {by: known[by] for by in dict.fromkeys(columns.by)}
+    named_groups = {by: known[by] for by in columns.by}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
     model, cluster = (None if name is None else known[name] for name in (columns.model, columns.cluster))
     data = task_from(found, columns, cluster, named_groups)
@@ -294,8 +288,6 @@ _TIMES = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
 
 def _sampled(selection: Selection, rows: int, seed: int, notes: list[str]) -> Selection:
     """A random sample of very many rows."""
-    if rows <= AUDIT_ROWS:
-        return selection
     notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
     sample = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({seed})"
     frame = nw.from_native(selection.relation.query("every", sample))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns, Task, guessed_column, require_columns
-from calibrant.cli.console import UsageError, refuse
+from calibrant.cli.console import refuse, stop
 from calibrant.data import validation
 from calibrant.data.features import Kind
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
@@ -43,7 +43,10 @@ def map_named(method: str, task: Task = "binary") -> Any:
     automatic = {"binary": "auto", "multiclass": "auto", "unlabeled": "puaverage"}.get(task, "autoforecast")
     wanted = automatic if method.lower() == "auto" else method.lower()
     if wanted not in known:
-        raise UsageError(_unknown(method, task, known))
+        listed = ", ".join(sorted(made.__name__ for made in known.values()))
+        other = next((words for kind, words in _WORDS.items() if method.lower() in _known(kind)), None)
+        why = "" if other is None or other.startswith("prob") else f" {method} is a map of {other}."
+        stop(f"--method must be auto or one of {listed}, which change {_WORDS[task]}; got {method!r}.{why}")
     return known[wanted]()
 
 
@@ -63,24 +66,12 @@ def _fits(found: Any, task: Task) -> bool:
         fits = issubclass(found, PURecalibrator)
     elif task in ("binary", "multiclass"):
         fits = issubclass(found, Recalibrator) and (task == "binary" or found._multiclass)
-    else:
-        fits = issubclass(found, ForecastRecalibrator) and _changes(found.__name__, task)
+    elif task == "quantiles":
+        fits = issubclass(found, ForecastRecalibrator) and found.__name__ in ("AutoForecast", "Conformal")
+    else:  # a distribution is no columns
+        fits = issubclass(found, ForecastRecalibrator) and found.__name__ != "CdfIsotonic"
     usable = found is not FeatureMap  # which `calibrant audit` makes, with features
     return usable and fits and all(one.default is not one.empty for one in inspect.signature(found).parameters.values())
-
-
-def _changes(name: str, task: Task) -> bool:
-    """Whether a map of forecasts takes this kind and gives columns that a file can hold."""
-    if task == "quantiles":
-        return name in ("AutoForecast", "Conformal")
-    return name != "CdfIsotonic"  # which gives distributions that are no columns
-
-
-def _unknown(method: str, task: Task, known: dict[str, type]) -> str:
-    listed = ", ".join(sorted(made.__name__ for made in known.values()))
-    other = next((words for kind, words in _WORDS.items() if method.lower() in _known(kind)), None)
-    why = "" if other is None else f" {method} is a map of {other}." if not other.startswith("prob") else ""
-    return f"--method must be auto or one of {listed}, which change {_WORDS[task]}; got {method!r}.{why}"
 
 
 Numbers = NDArray[Any]
@@ -108,15 +99,19 @@ class NewColumns:
         if isinstance(fitted, ForecastRecalibrator):
             made = _of_forecasts(fitted, inputs, suffix)
         elif any(forecast):
-            message = f"The map is a {type(fitted).__name__}, which changes probabilities: give --prob."
-            raise UsageError(message)
+            stop(f"The map is a {type(fitted).__name__}, which changes probabilities: give --prob.")
         else:
             names = inputs.prob or (guessed_column("prob", header, notes),)
             made = _of_probabilities(fitted, _in_order(names, inputs.classes, fitted), suffix, inputs)
         read = (*made.inputs, *made.features)
         require_columns(read, header)
-        _require_once(read, header)
-        _require_new(made.outputs, header)
+        for name in read:
+            words = f"There are {list(header).count(name)} columns called {name!r}: rename all but one."
+            refuse(list(header).count(name) > 1, words)
+        taken = [name for name in made.outputs if name in header]
+        listed = ", ".join(map(repr, taken or made.outputs))
+        words = f"The file has a column {listed} already: choose other names of the new columns by --suffix TEXT."
+        refuse(taken or len(set(made.outputs)) < len(made.outputs), words)
         return made
 
     def of_batch(self, columns: Sequence[Numbers], features: Sequence[Sequence[Any]], first: int) -> list[Floats]:
@@ -124,24 +119,27 @@ class NewColumns:
         if not len(columns[0]):
             return [np.zeros(0) for _ in self.outputs]
         try:
-            read = [
-                validation.column(f"Column {name!r}", values) for name, values in zip(self.inputs, columns, strict=True)
-            ]
-            given = {
-                name: _feature(name, kind, values, first)
-                for (name, kind), values in zip(self.features.items(), features, strict=True)
-            }
+            named = zip(self.inputs, columns, strict=True)
+            read = [validation.column(f"Column {name!r}", values) for name, values in named]
+            kinds = zip(self.features.items(), features, strict=True)
+            given = {name: _feature(name, kind, values, first) for (name, kind), values in kinds}
             made = self.compute(np.stack(read, axis=1).astype(np.float64, copy=False), given)
         except InvalidPredictions as error:
             where = f" Rows are counted from row {first:,} of the file, which is 0." if first > 1 else ""
-            message = f"{error}{where}"
-            raise InvalidPredictions(message) from error
+            fail(f"{error}{where}", cause=error)
         return [np.ascontiguousarray(made[:, k]) for k in range(len(self.outputs))]
+
+
+_FLAGS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def _feature(name: str, kind: Kind, values: Sequence[Any], first: int) -> NDArray[Any]:
     """A feature as a map takes it, from text or values; nothing, and words for it, is missing."""
-    makers: dict[Kind, Callable[[Any], Any]] = {"number": float, "flag": _flag, "category": str}
+    makers: dict[Kind, Callable[[Any], Any]] = {
+        "number": float,
+        "flag": lambda value: _FLAGS[str(value).strip().lower()],
+        "category": str,
+    }
     missing = np.nan if kind == "number" else None
     found: list[Any] = []
     for row, value in enumerate(values, first):
@@ -152,10 +150,6 @@ def _feature(name: str, kind: Kind, values: Sequence[Any], first: int) -> NDArra
             expected = "a number" if kind == "number" else "true or false"
             fail(f"Column {name!r} must be {expected}, as in the fit, but is {value!r} in row {row:,}.")
     return np.array(found, dtype=np.float64 if kind == "number" else object)
-
-
-def _flag(value: Any) -> bool:
-    return {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}[str(value).strip().lower()]
 
 
 def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> tuple[str, ...]:
@@ -169,14 +163,11 @@ def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> t
 
 
 def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: Columns) -> NewColumns:
-    unit = 100 if inputs.percent else 1
+    unit, with_features = 100 if inputs.percent else 1, isinstance(fitted, FeatureMap)
     fitted_to = fitted.n_features_in_
     words = f"The map was fitted to {fitted_to} columns of probabilities, but --prob names {len(names)}."
     refuse(fitted_to != len(names), words)
-
-    features: dict[str, Kind] = {}
-    if isinstance(fitted, FeatureMap):
-        features = {one["name"]: one["kind"] for one in fitted.features_}
+    features = {one["name"]: one["kind"] for one in fitted.features_} if with_features else {}
 
     def compute(values: Floats, given: Mapping[str, NDArray[Any]]) -> Floats:
         values = values / unit if inputs.percent else values
@@ -185,7 +176,7 @@ def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: 
         if fitted.input == "probabilities":
             for k, name in enumerate(names):
                 validation.in_unit_interval(f"Column {name!r}", values[:, k], clip=fitted.clip)
-        more = {"features": given} if isinstance(fitted, FeatureMap) else {}
+        more = {"features": given} if with_features else {}
         made: Floats = fitted.predict_proba(values[:, 0] if len(names) == 1 else values, **more)
         return unit * (made[:, 1:] if len(names) == 1 else made)
 
@@ -196,11 +187,10 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Columns, suffix: str) ->
     """A map of means and standard deviations, quantiles or members; what it gives is tried on one row."""
     name, forecast = type(fitted).__name__, _forecasts(inputs)
     if forecast is None:
-        message = (
+        stop(
             f"The map is a {name}, which changes predicted distributions: give --mean and --std, or --quantiles, or "
             "--members."
         )
-        raise UsageError(message)
     spread = (inputs.mean or "", inputs.std or "")
     names = tuple(column for _, column in inputs.levels) or inputs.members or spread
     trial = np.arange(float(len(names)))[None, :]
@@ -216,8 +206,7 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Columns, suffix: str) ->
     try:
         fixed = fitted.transform(forecast(trial))
     except (InvalidPredictions, TypeError) as error:
-        message = f"The map {name} cannot change these columns: {error}"
-        raise UsageError(message) from error
+        stop(f"The map {name} cannot change these columns: {error}", cause=error)
     if isinstance(fixed, Quantiles) and not inputs.quantiles:
         return NewColumns(names, tuple(f"q{level:g}{suffix}" for level in fixed.levels), compute)
     return NewColumns(names, tuple(f"{column}{suffix}" for column in names), compute)
@@ -232,16 +221,3 @@ def _forecasts(inputs: Columns) -> Callable[[Floats], Forecast] | None:
     if inputs.mean is not None and inputs.std is not None:
         return lambda values: Gaussian(values[:, 0], values[:, 0], values[:, 1])
     return None
-
-
-def _require_once(names: Sequence[str], header: Sequence[str]) -> None:
-    for name in names:
-        words = f"There are {list(header).count(name)} columns called {name!r}: rename all but one."
-        refuse(list(header).count(name) > 1, words)
-
-
-def _require_new(names: Sequence[str], header: Sequence[str]) -> None:
-    taken = [name for name in names if name in header]
-    listed = ", ".join(map(repr, taken or names))
-    words = f"The file has a column {listed} already: choose other names of the new columns by --suffix TEXT."
-    refuse(taken or len(set(names)) < len(names), words)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from calibrant.cli.columns import Columns, separated
-from calibrant.cli.console import UsageError, refuse
+from calibrant.cli.console import refuse, stop
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.judged import Judged
 from calibrant.data.predictions import Multiclass, Predictions
@@ -40,13 +40,11 @@ def gates_of(fail_above: float | None, limits: Sequence[str], by: Any) -> tuple[
         except ValueError:
             limit = ()
         if isinstance(limit, tuple) and len(limit) != 2:
-            message = f"--limit takes NAME=NUMBER or NAME=LOW:HIGH, such as error=0.02 or oe=0.8:1.25, not {text!r}."
-            raise UsageError(message)
+            stop(f"--limit takes NAME=NUMBER or NAME=LOW:HIGH, such as error=0.02 or oe=0.8:1.25, not {text!r}.")
         gates.append(Gate(limit, by=by, of=of.strip()))
     twice = [gate.of for place, gate in enumerate(gates) if any(gate.of == other.of for other in gates[:place])]
     if twice:
-        message = f"{twice[0]} is limited twice; --fail-above X is short for --limit error=X."
-        raise UsageError(message)
+        stop(f"{twice[0]} is limited twice; --fail-above X is short for --limit error=X.")
     return tuple(gates)
 
 
@@ -107,18 +105,17 @@ class Measuring:
         refuse(self.per_group, words)
         words = "Of judged answers only the error has a gate: --fail-above, or --limit error=LIMIT."
         refuse(any(gate.of != "error" for gate in self.gates), words)
-        error = interval(partial(calibration_error, norm=self.norm), data, level=self.level)
+        estimator = partial(calibration_error, norm=self.norm)
+        error = interval(estimator, data, level=self.level)
         more = [interval(one, data, level=self.level) for one in (accuracy, observed_expected, calibration_slope)]
         checks = tuple(check for gate in self.gates for check in gate.decide(error, {}).checks)
         every = group_tables(data, by, most=None)
         shown = every if self.all_groups else group_tables(data, by)
-        measured = {name: self._of_group(every[name]) for name in shown}
+        measured = {
+            name: interval(estimator, part, level=self.level) if part.known.any() else judged_estimate(estimator, part)
+            for name, part in shown.items()
+        }
         return Measured([error, *more], measured, len(every) - len(shown), Decision(checks) if checks else None)
-
-    def _of_group(self, part: Judged) -> Estimate:
-        """The error of judged answers of one group; NaN without an interval if none has a gold label."""
-        estimator = partial(calibration_error, norm=self.norm)
-        return interval(estimator, part, level=self.level) if part.known.any() else judged_estimate(estimator, part)
 
     def _decision(
         self, data: Any, error: Estimate, parts: Mapping[Any, Any], errors: Mapping[Any, Estimate], left_out: float
@@ -185,15 +182,12 @@ def compared(columns: Columns, given: Given) -> Columns:
     named = {name: values for name, values in given.items() if values}
     kinds = ({"prob"}, {"mean", "std"}, {"quantiles"}, {"members"})
     if set(named) not in kinds or any(len(values) != 2 for values in named.values()):
-        raise UsageError(_USAGE)
-    first, second = (
-        replace(columns, **{name: _model(name, values[k]) for name, values in named.items()}) for k in (0, 1)
-    )
-    return replace(first, others=(second,))
-
-
-def _model(name: str, value: str) -> Any:
-    return value if name in ("mean", "std") else separated(value, (), f"--{name}")
+        stop(_USAGE)
+    models: list[dict[str, Any]] = [
+        {name: one[k] if name in ("mean", "std") else separated(one[k], (), f"--{name}") for name, one in named.items()}
+        for k in (0, 1)
+    ]
+    return replace(columns, **models[0], others=(replace(columns, **models[1]),))
 
 
 def names_of(given: Given) -> tuple[str, str]:

@@ -13,9 +13,14 @@ from calibrant.cli.console import in_shell
 from calibrant.scale.paths import ReadOptions
 
 
-def option(flag: str, metavar: str, words: str) -> Any:
-    """An option with a value: its name, what stands for the value in the help, and the help."""
-    return Option(flag, metavar=metavar, help=words)
+def option(metavar: str, words: str) -> Any:
+    """An option with a value, called as its parameter: what stands for the value in the help, and the help."""
+    return Option(metavar=metavar, help=words)
+
+
+def written(words: str) -> Any:
+    """The file that is written."""
+    return Option("-o", "--output", metavar="FILE", help=words)
 
 
 KINDS = "CSV, Parquet, JSON, Arrow or NumPy"
@@ -24,33 +29,21 @@ Files = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 MaxMissing = Annotated[
-    float,
-    option("--max-missing", "SHARE", "A gate fails if --drop-missing leaves out more than this share of the rows."),
+    float, option("SHARE", "A gate fails if --drop-missing leaves out more than this share of the rows.")
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite the output file.")]
-Seed = Annotated[int, option("--seed", "NUMBER", "Seed of folds and resampling.")]
-Prob = Annotated[
-    list[str] | None,
-    option("--prob", "COLUMN", 'Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'),
-]
-Mean = Annotated[str | None, option("--mean", "COLUMN", "Predicted means: column or SQL (with --std).")]
-Std = Annotated[str | None, option("--std", "COLUMN", "Predicted standard deviations: column or SQL.")]
-Quantiles = Annotated[
-    list[str] | None,
-    option("--quantiles", "LEVEL=COLUMN", 'Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").'),
-]
-Members = Annotated[
-    list[str] | None, option("--members", "COLUMN", 'Members of an ensemble: columns, or a pattern ("m_*").')
-]
-Logits = Annotated[
-    bool, Option("--logits", help="Scores are log odds (binary) or logits (multiclass), not probabilities.")
-]
-Percent = Annotated[bool, Option("--percent", help="Probabilities are in percent, 0 to 100.")]
+Seed = Annotated[int, option("NUMBER", "Seed of folds and resampling.")]
+Several = list[str] | None
 
 
-def _one(flag: str, metavar: str, words: str, kind: Any = str) -> tuple[Any, Any]:
-    """An option with a value, and its default."""
-    return Annotated[kind | None, option(flag, metavar, words)], None
+def one(metavar: str, words: str, kind: Any = str) -> tuple[Any, Any]:
+    """The type of an option with a value that may be left out, and its default."""
+    return Annotated[kind | None, option(metavar, words)], None
+
+
+def several(metavar: str, words: str) -> tuple[Any, Any]:
+    """The same for an option that may be given several times."""
+    return one(metavar, words, list[str])
 
 
 def _flag(flag: str, words: str) -> tuple[Any, Any]:
@@ -59,34 +52,26 @@ def _flag(flag: str, words: str) -> tuple[Any, Any]:
 
 #: The shared options: type and default of each, in the order of the help.
 SHARED: dict[str, tuple[Any, Any]] = {
-    "truth": _one("--truth", "COLUMN", "Outcomes (0/1, yes/no, class or number): column or SQL."),
-    "prob": (Prob, None),
-    "correct": _one("--correct", "COLUMN", "Answers: whether each is right (0/1); for a log, its metric or scorer."),
-    "confidence": _one("--confidence", "COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
-    "judge": _one(
-        "--judge", "COLUMN", "Judged answers: a judge's score (--truth may be mostly empty); once per judge.", list[str]
-    ),
-    "label_weight": _one(
-        "--label-weight", "COLUMN", "Judged answers: 1 / the probability of being labelled, up to a factor."
-    ),
-    "mean": (Mean, None),
-    "std": (Std, None),
-    "quantiles": (Quantiles, None),
-    "members": (Members, None),
-    "positive": _one("--positive", "VALUE", "Label of the event where labels are words, e.g. fraud."),
-    "labelled": _one(
-        "--labelled", "VALUE", "Positive-unlabeled data: label of known positives in --truth (with --prior)."
-    ),
-    "prior": _one("--prior", "SHARE", "Share of positives in the population (with --labelled).", float),
+    "truth": one("COLUMN", "Outcomes (0/1, yes/no, class or number): column or SQL."),
+    "prob": several("COLUMN", 'Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'),
+    "correct": one("COLUMN", "Answers: whether each is right (0/1); for a log, its metric or scorer."),
+    "confidence": one("COLUMN", "Answers: how sure the model was, 0 to 1 (with --correct)."),
+    "judge": several("COLUMN", "Judged answers: a judge's score (--truth may be mostly empty); once per judge."),
+    "label_weight": one("COLUMN", "Judged answers: 1 / the probability of being labelled, up to a factor."),
+    "mean": one("COLUMN", "Predicted means: column or SQL (with --std)."),
+    "std": one("COLUMN", "Predicted standard deviations: column or SQL."),
+    "quantiles": several("LEVEL=COLUMN", 'Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").'),
+    "members": several("COLUMN", 'Members of an ensemble: columns, or a pattern ("m_*").'),
+    "positive": one("VALUE", "Label of the event where labels are words, e.g. fraud."),
+    "labelled": one("VALUE", "Positive-unlabeled data: label of known positives in --truth (with --prior)."),
+    "prior": one("SHARE", "Share of positives in the population (with --labelled).", float),
     "single_sample": _flag("--single-sample", "Known positives were labelled within the sample of unlabeled rows."),
-    "by": _one(
-        "--by", "COLUMN", "Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping.", list[str]
-    ),
-    "weight": _one("--weight", "COLUMN", "Row weights: column or SQL."),
-    "cluster": _one("--cluster", "COLUMN", "Ids of rows that belong together, e.g. the question: column or SQL."),
-    "where": _one("--where", "CONDITION", 'SQL condition on the rows, e.g. "year = 2026".'),
-    "percent": (Percent, False),
-    "logits": (Logits, False),
+    "by": several("COLUMN", "Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping."),
+    "weight": one("COLUMN", "Row weights: column or SQL."),
+    "cluster": one("COLUMN", "Ids of rows that belong together, e.g. the question: column or SQL."),
+    "where": one("CONDITION", 'SQL condition on the rows, e.g. "year = 2026".'),
+    "percent": _flag("--percent", "Probabilities are in percent, 0 to 100."),
+    "logits": _flag("--logits", "Scores are log odds (binary) or logits (multiclass), not probabilities."),
     "drop_missing": _flag("--drop-missing", "Leave out rows with missing values, and say so."),
     "hive": _flag("--hive", "Take folders named key=value as columns."),
     "decimal_comma": _flag("--decimal-comma", "Numbers of CSV files have decimal commas."),
@@ -102,27 +87,28 @@ READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma"
 TASK = ("truth", *ANSWERS, *PREDICTIONS, *LABELS, "weight", *READING)
 
 
-def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command that has shared options, in place of its parameter `columns`, which becomes what they say."""
+def takes(*names: str, **own: tuple[Any, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that has shared options, in place of its parameter `columns`, which becomes what they say.
+
+    Options that have other words here are given as in `SHARED`.
+    """
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(function, eval_str=True).parameters
-        shared = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            for name, (kind, default) in SHARED.items()
-            if name in names
-        ]
-        keyword = {"kind": inspect.Parameter.KEYWORD_ONLY}
-        place = list(own).index("columns")
-        given = [one.replace(**keyword) for name, one in own.items() if name != "columns"]  # type: ignore[arg-type]
-        parameters = [*given[:place], *shared, *given[place:]]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters: list[inspect.Parameter] = []
+        for given in inspect.signature(function, eval_str=True).parameters.values():
+            if given.name != "columns":
+                parameters.append(given.replace(kind=keyword))
+                continue
+            for name, (kind, default) in (SHARED | own).items():
+                if name in names or name in own:
+                    parameters.append(inspect.Parameter(name, keyword, default=default, annotation=kind))
 
         def command(**values: Any) -> None:
-            options = {name: values.pop(name) for name in names}
-            function(columns=columns_of(**options), **values)
+            function(columns=columns_of(**{name: values.pop(name) for name in (*names, *own)}), **values)
 
         command.__name__, command.__doc__, command.__module__ = function.__name__, function.__doc__, function.__module__
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__annotations__ = {given.name: given.annotation for given in parameters}
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
 
@@ -131,16 +117,14 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: Any) -> Columns:
     """What the options say; lists become tuples."""
-    several = ("prob", "quantiles", "members", "by", "judge")
-    given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
+    lists = ("prob", "quantiles", "members", "by", "judge")
+    given: dict[str, Any] = {name: tuple(value or ()) if name in lists else value for name, value in options.items()}
     return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)
 
 
 def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
     """The options that give these columns, as one would type them in a shell.
 
-    Examples
-    --------
     >>> in_words(Columns("paid back", ("score",), where="day > 3", percent=True))
     "--truth 'paid back' --prob score --where 'day > 3' --percent"
     """
@@ -149,7 +133,7 @@ def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
     for name in (name for name in SHARED if name in names):
         value, flag = reading.get(name, getattr(columns, name, None)), f"--{name.replace('_', '-')}"
         if isinstance(value, tuple):
-            said += [f"{flag} {in_shell(one)}" for one in value]
+            said += [f"{flag} {in_shell(part)}" for part in value]
         elif value is True:
             said.append(flag)
         elif value is not None and value is not False:

@@ -13,27 +13,8 @@ import narwhals.stable.v2 as nw
 from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.scale.checks import MISSING as MISSING_VALUE
-from calibrant.scale.checks import (
-    NO,
-    NO_CLASS,
-    NOT_BINARY,
-    OUTSIDE,
-    YES,
-    Check,
-    all_hold,
-    finite,
-    first_broken,
-    fitting,
-    is_text,
-    labels_of_columns,
-    outcome,
-    present,
-    probability,
-    some_labels,
-    unknown_labels,
-    weight_checks,
-)
+from calibrant.scale import checks
+from calibrant.scale.checks import Check, all_hold, first_broken, is_text, labels_of_columns, present, some_labels
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
 from calibrant.scale.duckdb_files import FLOATING, FileTable, filtered, literal, quoted
 from calibrant.scale.group_by import LARGEST_WHOLE
@@ -89,31 +70,36 @@ def _group_columns(table: FileTable, columns: Columns) -> list[str]:
 
 def without_missing(selection: Selection, columns: Columns) -> tuple[Selection, str | None]:
     """The rows that have a value in every column of the task, and what to say of those left out."""
-    checks = [
-        check for name, role in columns.roles.items() for check in present(selection.columns, name, role, implied=False)
-    ]
+    named = columns.roles.items()
+    needed = tuple(check for name, role in named for check in present(selection.columns, name, role, implied=False))
     frame = selection.columns.frame
-    counts = [check.holds.cast(nw.Int64).sum().alias(f"held_{k}") for k, check in enumerate(checks)]
-    every = all_hold(tuple(checks)).cast(nw.Int64).sum().alias("every")
+    counts = [check.holds.cast(nw.Int64).sum().alias(f"held_{k}") for k, check in enumerate(needed)]
+    every = all_hold(needed).cast(nw.Int64).sum().alias("every")
     found = frame.select(nw.len().alias("rows"), every, *counts).collect().row(0)
     rows, kept = int(found[0]), int(found[1] or 0)
     if kept == rows:
         return selection, None
     reasons = [
         f"{check.role} {check.column!r}: {rows - int(held or 0):,}"
-        for check, held in zip(checks, found[2:], strict=True)
+        for check, held in zip(needed, found[2:], strict=True)
         if int(held or 0) < rows
     ]
     note = f"Left out {rows - kept:,} of {rows:,} rows with missing values ({', '.join(reasons)})."
-    chosen = selection.columns.filter(all_hold(tuple(checks)))
-    return replace(selection, columns=chosen, left_out=1 - kept / rows), note
+    return replace(selection, columns=selection.columns.filter(all_hold(needed)), left_out=1 - kept / rows), note
 
 
-def _text(selection: Selection, name: str) -> str:
+def _text(selection: Selection, name: str, *, as_group: bool = False) -> str:
     """SQL of a column's values as text, whole numbers without a decimal point; null where they are missing."""
     column, kind = quoted(selection.held(name)), _kind(selection, name)
     if kind not in FLOATING:
         return f"CAST({column} AS VARCHAR)"
+    if as_group:
+        largest = selection.relation.aggregate(f"max(abs({column})) FILTER (NOT isnan({column}))").fetchall()[0][0]
+        if largest is not None and largest >= LARGEST_WHOLE:
+            fail(
+                f"Column {name!r} (--by) holds {largest:.17g} in double precision, which cannot be distinguished from "
+                "its neighbours. Write such groups as text, or as whole numbers to a Parquet file."
+            )
     is_whole = f"{column} = floor({column}) AND abs({column}) < {LARGEST_WHOLE:.0f}"
     number = f"CASE WHEN {is_whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE CAST({column} AS VARCHAR) END"
     return f"CASE WHEN NOT isnan({column}) THEN {number} END"
@@ -130,8 +116,7 @@ def _with(selection: Selection, columns: dict[str, str], *, new: bool) -> Select
 def _share(selection: Selection, name: str) -> str:
     """SQL of a share in percent, a number or a text that may end in a sign for percent, as a share."""
     column = quoted(selection.held(name))
-    if _kind(selection, name) == "VARCHAR":
-        column = f"rtrim({column}, '% ')"
+    column = f"rtrim({column}, '% ')" if _kind(selection, name) == "VARCHAR" else column
     return f"CAST({column} AS DOUBLE) / 100"
 
 
@@ -158,10 +143,7 @@ def _label(selection: Selection, names: Sequence[str]) -> str:
     Where columns are crossed, missing parts are named, and a backslash marks what could be taken for something else
     within the parts (commas, backslashes, the name of missing parts), so that no two crosses have one name.
     """
-    texts = [selection.columns.as_text(name) for name in names]
-    for name in texts:
-        _require_told_apart(selection, name)
-    values = [_text(selection, name) for name in texts]
+    values = [_text(selection, selection.columns.as_text(name), as_group=True) for name in names]
     if len(values) == 1:
         return values[0]
     missing, alike = literal(MISSING), literal(rf"\{MISSING}")
@@ -169,18 +151,6 @@ def _label(selection: Selection, names: Sequence[str]) -> str:
     return " || ', ' || ".join(
         f"CASE {value} WHEN {missing} THEN {alike} ELSE coalesce({value}, {missing}) END" for value in marked
     )
-
-
-def _require_told_apart(selection: Selection, name: str) -> None:
-    if _kind(selection, name) not in FLOATING:
-        return
-    column = quoted(selection.held(name))
-    largest = selection.relation.aggregate(f"max(abs({column})) FILTER (NOT isnan({column}))").fetchall()[0][0]
-    if largest is not None and largest >= LARGEST_WHOLE:
-        fail(
-            f"Column {name!r} (--by) holds {largest:.17g} in double precision, which cannot be distinguished from its "
-            "neighbours. Write such groups as text, or as whole numbers to a Parquet file."
-        )
 
 
 def _kind(selection: Selection, name: str) -> str:
@@ -208,7 +178,7 @@ def positive_label(columns: NamedFrame, options: Columns) -> Any:
     try:
         return float(given)
     except ValueError:
-        return fitting(given, kind, name)
+        return checks.fitting(given, kind, name)
 
 
 def text_classes(options: Columns, labels: Iterable[Any]) -> tuple[str, ...]:
@@ -221,17 +191,20 @@ def text_classes(options: Columns, labels: Iterable[Any]) -> tuple[str, ...]:
 def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Check, ...]]:
     """The rules for the rows of the task, and the frame that they are about."""
     truth, weight = options.truth or "", options.weight
-    weighed = () if weight is None else weight_checks(columns, weight)
+    weighed = () if weight is None else checks.weight_checks(columns, weight)
     if options.task == "spread":
-        return columns, (
-            *GaussianColumns(options.mean or "", options.std or "").rows(columns, truth, ()).checks,
-            *weighed,
-        )
+        spread = GaussianColumns(options.mean or "", options.std or "").rows(columns, truth, ())
+        return columns, (*spread.checks, *weighed)
     if options.task in ("quantiles", "members"):
         levels = [name for _, name in options.levels]
         each = (truth, *levels, *options.members)
         numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
-        return columns, (*numbers, *_uncrossed(columns, levels), *weighed)
+        values = [columns.number(name, "--quantiles") for name in levels]
+        uncrossed = (
+            Check("--quantiles", f"below column {lower!r}, a quantile of a lower level,", second >= first, name)
+            for first, second, lower, name in zip(values, values[1:], levels, levels[1:], strict=False)
+        )
+        return columns, (*numbers, *uncrossed, *weighed)
     if options.task == "multiclass":
         text = is_text(columns.kind(truth, "--truth"))
         classes = text_classes(options, some_labels(columns, truth)) if text else None
@@ -239,22 +212,17 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
         return found.columns, (*found.checks, *weighed)
     labels = present(columns, truth, "y_true", implied=False)
     if options.labelled is None:
-        labels = outcome(columns, truth, positive_label(columns, options))[1]
-    return columns, (*(check for name in options.prob for check in probability(columns, name)[1]), *labels, *weighed)
+        labels = checks.outcome(columns, truth, positive_label(columns, options))[1]
+    return columns, (
+        *(check for name in options.prob for check in checks.probability(columns, name)[1]),
+        *labels,
+        *weighed,
+    )
 
 
 def _finite(columns: NamedFrame, name: str, role: str) -> tuple[Check, ...]:
     values = columns.number(name, role).cast(nw.Float64)
-    return (*present(columns, name, role), Check(role, "not finite", finite(values), name))
-
-
-def _uncrossed(columns: NamedFrame, names: list[str]) -> tuple[Check, ...]:
-    """Quantiles of higher levels are not lower."""
-    values = [columns.number(name, "--quantiles") for name in names]
-    return tuple(
-        Check("--quantiles", f"below column {lower!r}, a quantile of a lower level,", second >= first, name)
-        for first, second, lower, name in zip(values, values[1:], names, names[1:], strict=False)
-    )
+    return (*present(columns, name, role), Check(role, "not finite", checks.finite(values), name))
 
 
 def located(table: FileTable, options: Columns, error: Exception) -> Exception:
@@ -271,18 +239,20 @@ def located(table: FileTable, options: Columns, error: Exception) -> Exception:
 def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | None:
     """What to say of the rows that break a rule of one model; None if there are none."""
     whole = _chosen(table, options)
-    columns, checks = rules(whole.columns, model)
-    counts = _counts(columns, checks)
+    columns, held = rules(whole.columns, model)
+    broken = columns.frame.select(first_broken(held).alias("rule"))
+    told = broken.group_by("rule").agg(nw.len().alias("rows")).collect()
+    counts = dict(zip(told["rule"].to_list(), map(int, told["rows"].to_list()), strict=True))
     first = _first(table, options, model)
     if first is None:
         return None
     rows = sum(counts.values())
     found = [
         f"{_said(check)} in {count:,} of {rows:,} rows"
-        for place, check in enumerate(checks)
+        for place, check in enumerate(held)
         if (count := counts.get(place, 0))
     ]
-    remedy = _remedy(whole, checks[first.rule], model)
+    remedy = _remedy(whole, held[first.rule], model)
     sentence = f"{'; '.join(found)} (first: {first})."
     return sentence[0].upper() + sentence[1:] + remedy
 
@@ -295,7 +265,7 @@ def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -
             value, row, count = found
             said = in_options(error.at(value, f"row {row:,} of {_shown(file)!r}", count))
             option = options.roles.get(error.name, "--truth")
-            if option == "--prob" and value.lower() in (*YES, *NO):
+            if option == "--prob" and value.lower() in (*checks.YES, *checks.NO):
                 return said + _SWAPPED
             percent = " If they are in percent, say --percent." if option == "--prob" else f' Say {option} "{{}}".'
             other = f' Take text as missing values and leave them out: {option} "{{}}" --drop-missing.'
@@ -319,12 +289,6 @@ def _chosen(table: FileTable, options: Columns, relation: Any = None) -> Selecti
     return without_missing(chosen, options)[0] if options.drop_missing else chosen
 
 
-def _counts(columns: NamedFrame, checks: tuple[Check, ...]) -> dict[int, int]:
-    rule = columns.frame.select(first_broken(checks).alias("rule"))
-    found = rule.group_by("rule").agg(nw.len().alias("rows")).collect()
-    return dict(zip(found["rule"].to_list(), map(int, found["rows"].to_list()), strict=True))
-
-
 def _first(table: FileTable, options: Columns, model: Columns) -> FirstRow | None:
     for name, relation in table.numbered(_group_columns(table, options)):
         found = first_invalid(*rules(_chosen(table, options, relation).columns, model))
@@ -344,21 +308,21 @@ def _said(check: Check) -> str:
 
 
 def _remedy(selection: Selection, check: Check, options: Columns) -> str:
-    if check.broken == MISSING_VALUE:
+    if check.broken == checks.MISSING:
         return " Leave such rows out with --drop-missing."
-    if check.broken == OUTSIDE and not (options.percent or options.logits):
+    if check.broken == checks.OUTSIDE and not (options.percent or options.logits):
         values = [selection.columns.number(name, "y_prob") for name in options.prob]
         ends = [f(one).alias(f"{f.__name__}_{k}") for k, one in enumerate(values) for f in (nw.Expr.min, nw.Expr.max)]
         found = [end for end in selection.columns.frame.select(*ends).collect().row(0) if end is not None]
         shares = min(found) >= 0 and max(found) <= 100
         return " If they are in percent, say --percent." if shares else " If they are log odds, say --logits."
-    if check.broken == NO_CLASS:
+    if check.broken == checks.NO_CLASS:
         names = options.classes or options.prob
         named = ", ".join(map(repr, names[:5]))
         start = commonprefix(names)  # noqa: RUF071
         hint = f' If those are what follows {start!r}, say --prob "{start}*".' if start else ""
         return f" The classes are {named}, as --prob names them, or column numbers from 0.{hint}"
-    if check.broken == NOT_BINARY:
+    if check.broken == checks.NOT_BINARY:
         return _label_remedy(selection, options)
     return ""
 
@@ -367,7 +331,7 @@ def _label_remedy(selection: Selection, options: Columns) -> str:
     """What to do about labels that are not 0 and 1: swap the columns, or name the event's label."""
     truth, (prob,) = options.truth or "", options.prob
     if is_text(selection.columns.kind(truth, "--truth")):
-        words = unknown_labels(some_labels(selection.columns, truth))
+        words = checks.unknown_labels(some_labels(selection.columns, truth))
         return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
     held, score = (selection.columns.number(name, option) for name, option in ((truth, "--truth"), (prob, "--prob")))
     shares, labels = (held >= 0) & (held <= 1), (score == 0) | (score == 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, MappingView
 from collections.abc import Set as AnySet
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,11 @@ class UnreadableArrayError(Exception):
         return str(self).replace("{name}", name)
 
 
+def unreadable(message: str, *, cause: BaseException | None = None) -> NoReturn:
+    """Raise an `UnreadableArrayError`."""
+    raise UnreadableArrayError(message) from cause
+
+
 def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
     """An array without a copy where there is one already, and which entries are missing (None: nothing is).
 
@@ -44,21 +49,18 @@ def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        message = "{name} must be a rectangular array, but its rows differ in length."
-        raise UnreadableArrayError(message) from error
+        unreadable("{name} must be a rectangular array, but its rows differ in length.", cause=error)
     except Exception as error:  # whatever another library raises on the way to NumPy
-        message = f"{{name}} cannot be read as an array ({type(error).__name__}: {error})."
-        raise UnreadableArrayError(message) from error
+        unreadable(f"{{name}} cannot be read as an array ({type(error).__name__}: {error}).", cause=error)
     if array.dtype.kind == "V":
         fields = ", ".join(array.dtype.names or ("of unnamed bytes",))
-        message = f"{{name}} is a structured array ({fields}): pass plain numbers, e.g. one field."
-        raise UnreadableArrayError(message)
+        unreadable(f"{{name}} is a structured array ({fields}): pass plain numbers, e.g. one field.")
     if array.dtype.kind == "T":  # text of variable width, which few functions of NumPy know
         array = array.astype(object)
     if not isinstance(values, np.ndarray):
         array = _lossless(values, array)
     if array.ndim == 0 and (array.dtype == object or mask is not None):
-        raise UnreadableArrayError(_no_sequence(values))
+        unreadable(_no_sequence(values))
     if array.dtype == object:
         found = np.fromiter(map(is_missing, array.flat), dtype=bool, count=array.size).reshape(array.shape)
         mask = found if mask is None else mask | found
@@ -74,13 +76,11 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
         return array
     present = list(array[~missing]) if missing is not None else list(array.flat)
     if any(isinstance(value, (list, tuple, np.ndarray)) for value in present):
-        message = "{name} must be a rectangular array, but its rows differ in length."
-        raise UnreadableArrayError(message)
+        unreadable("{name} must be a rectangular array, but its rows differ in length.")
     text = [isinstance(value, (str, bytes)) for value in present]
     if any(text) and not all(text):
         one, other = present[text.index(True)], present[text.index(False)]
-        message = f"{{name}} mixes text and other values ({one!r} and {other!r}): convert it to one type."
-        raise UnreadableArrayError(message)
+        unreadable(f"{{name}} mixes text and other values ({one!r} and {other!r}): convert it to one type.")
     kind = str if any(text) else _common_type(present)
     if kind is float and not all(map(is_exact, present)):
         _refuse_merged(present)
@@ -90,8 +90,7 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
     try:
         return filled.astype(kind)
     except OverflowError as error:
-        message = "{name} holds numbers beyond the range of double precision."
-        raise UnreadableArrayError(message) from error
+        unreadable("{name} holds numbers beyond the range of double precision.", cause=error)
     except (TypeError, ValueError):  # dates and other objects: labels at most
         return filled.astype(str)
 
@@ -102,8 +101,7 @@ def _refuse_merged(values: list[Any]) -> None:
     for value in values:
         other = known.setdefault(float(value) if abs(value) < 1e308 else np.inf, value)
         if other != value and isinstance(value, (int, np.integer)) and isinstance(other, (int, np.integer)):
-            message = f"{{name}} holds whole numbers that double precision cannot distinguish ({other} and {value})."
-            raise UnreadableArrayError(message)
+            unreadable(f"{{name}} holds whole numbers that double precision cannot distinguish ({other} and {value}).")
 
 
 def is_missing(value: Any) -> bool:
@@ -151,10 +149,9 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 def _plain(values: Any) -> Any:
     """What NumPy can read, of the containers it would misread."""
     if hasattr(values, "tocsr"):  # first, since some of them are mappings too
-        message = "{name} is a sparse matrix, and sparse input is not supported: pass {name}.toarray()."
-        raise UnreadableArrayError(message)
+        unreadable("{name} is a sparse matrix, and sparse input is not supported: pass {name}.toarray().")
     if values is None or isinstance(values, NO_LISTS) or hasattr(values, "__next__"):
-        raise UnreadableArrayError(_no_sequence(values))
+        unreadable(_no_sequence(values))
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         return _of_torch(values)
     if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
@@ -178,11 +175,9 @@ def _objects_with_nulls(values: Any) -> Any:
 
 def _of_torch(values: Any) -> Any:
     if values.device.type != "cpu":
-        message = f"{{name}} lives on device {str(values.device)!r}; move it with {{name}}.cpu() first."
-        raise UnreadableArrayError(message)
+        unreadable(f"{{name}} lives on device {str(values.device)!r}; move it with {{name}}.cpu() first.")
     if "strided" not in str(values.layout):
-        message = "{name} is a sparse tensor, and sparse input is not supported: pass {name}.to_dense()."
-        raise UnreadableArrayError(message)
+        unreadable("{name} is a sparse tensor, and sparse input is not supported: pass {name}.to_dense().")
     values = values.detach()
     return values.float() if str(values.dtype) == "torch.bfloat16" else values
 
@@ -225,8 +220,7 @@ def _refuse_trailing_nulls(array: NDArray[Any]) -> None:
     """Text that differs in null characters at its end would be the same text in an array of NumPy."""
     found = next((value for value in array.flat if ends_in_null(value)), None)
     if found is not None:
-        message = f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0')."
-        raise UnreadableArrayError(message)
+        unreadable(f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0').")
 
 
 def _common_type(values: list[Any]) -> type:

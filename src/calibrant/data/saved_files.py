@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from calibrant._version import __version__
+from calibrant.data.validation import fail
 
 #: Lists and objects within each other; files of this package need fewer than twenty.
 #: Derived: three times as many, and far below the 1,000 calls within each other that Python allows.
@@ -43,8 +44,7 @@ def parsed_json(content: bytes, name: str | os.PathLike[str], what: str) -> Any:
         message = f"{os.fspath(name)} is not {what}, or is damaged: it does not hold JSON ({reason})."
         raise InvalidFile(message) from error
     if too_deep:
-        message = f"{os.fspath(name)} is not {what}: its contents are nested more than {DEEPEST} deep."
-        raise InvalidFile(message)
+        fail(f"{os.fspath(name)} is not {what}: its contents are nested more than {DEEPEST} deep.", InvalidFile)
     return value
 
 
@@ -82,13 +82,11 @@ def reading_back(name: str | os.PathLike[str], what: str) -> Iterator[None]:
             text = f"it lacks {text}"
         elif not isinstance(error, ValueError) or not text:
             text = f"{type(error).__name__}: {text}"
-        message = f"{os.fspath(name)} is not {what}: {text}."
-        raise InvalidFile(message) from error
+        fail(f"{os.fspath(name)} is not {what}: {text}.", InvalidFile, cause=error)
 
 
 def _not_json(constant: str) -> NoReturn:
-    message = f"{constant} is not JSON"
-    raise ValueError(message)
+    fail(f"{constant} is not JSON", ValueError)
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:

@@ -49,9 +49,9 @@ class UnsupportedPredictions(TypeError):
     """
 
 
-def fail(message: str, error: type[Exception] = InvalidPredictions) -> NoReturn:
-    """Raise an error with this message."""
-    raise error(message)
+def fail(message: str, error: type[Exception] = InvalidPredictions, *, cause: BaseException | None = None) -> NoReturn:
+    """Raise an error with this message; what was being handled is shown only as its cause."""
+    raise error(message) from cause
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import fail
 from calibrant.estimators.recommended import calibration_error
 from calibrant.inference.intervals import interval
 from calibrant.monitor.status import Status
@@ -79,8 +80,7 @@ def _mlflow() -> Any:
     try:
         import mlflow
     except ImportError as error:
-        message = "This needs MLflow: pip install 'calibrant[mlflow]'."
-        raise ImportError(message) from error
+        fail("This needs MLflow: pip install 'calibrant[mlflow]'.", ImportError, cause=error)
     return mlflow
 
 

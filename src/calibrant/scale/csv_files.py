@@ -96,8 +96,7 @@ class CsvRecords:
             except StopIteration:
                 return
             except csv.Error as error:
-                message = f"Line {line:,} is not CSV: {error}."
-                raise InvalidPredictions(message) from None
+                fail(f"Line {line:,} is not CSV: {error}.")
             text = "".join(self._lines.taken)
             self._check(fields, text, line)
             if fields:
@@ -192,8 +191,7 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except InvalidPredictions as error:
-        message = f"Cannot read {path!r}: {error}"
-        raise InvalidPredictions(message) from None
+        fail(f"Cannot read {path!r}: {error}")
 
 
 def count_rows(path: str, header: Header) -> int | None:

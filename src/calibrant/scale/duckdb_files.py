@@ -321,8 +321,7 @@ def _arrow_table(name: str) -> Any:
                 mapped.seek(0)
                 return pa.ipc.open_stream(mapped).read_all()
     except pa.ArrowException as error:
-        message = f"Cannot read {name!r} as Arrow: {error}"
-        raise InvalidPredictions(message) from error
+        fail(f"Cannot read {name!r} as Arrow: {error}", cause=error)
 
 
 def _parquet_marks(opened: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
@@ -411,8 +410,7 @@ def connection() -> Iterator[Any]:
     try:
         import duckdb
     except ImportError as error:
-        message = "Reading files needs DuckDB: pip install 'calibrant[files]'."
-        raise ImportError(message) from error
+        fail("Reading files needs DuckDB: pip install 'calibrant[files]'.", ImportError, cause=error)
     with duckdb.connect(":memory:") as opened:
         opened.execute("SET enable_progress_bar = false")  # it would write into the output of programs
         opened.execute("SET autoinstall_known_extensions = false")  # a word of the user's must not download programs

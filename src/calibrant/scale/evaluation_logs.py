@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.array_likes import Mask
 from calibrant.data.predictions import Confidence
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.special import softmax
 
 Kind = Literal["lm-evaluation-harness", "Inspect", "HELM", "OpenAI batch"]
@@ -259,8 +259,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 try:
                     yield json.loads(line)
                 except ValueError as error:
-                    message = f"Line {number} of {path} is not JSON: {error}"
-                    raise InvalidPredictions(message) from error
+                    fail(f"Line {number} of {path} is not JSON: {error}", cause=error)
 
 
 def _lm_eval(path: Path, wanted: Wanted) -> Iterator[Answer]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 
 
 def numpy_table(path: str) -> tuple[Any, dict[str, str]]:
@@ -60,8 +60,7 @@ def _arrays(path: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
                 else:
                     refused[name] = f"The array {name!r} of {path!r} has {array.ndim} dimensions, not one or two."
     except _FAILURES as error:
-        message = f"Cannot read {path!r} as arrays of NumPy: {error}"
-        raise InvalidPredictions(message) from error
+        fail(f"Cannot read {path!r} as arrays of NumPy: {error}", cause=error)
     return arrays, refused
 
 

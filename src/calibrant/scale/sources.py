@@ -89,8 +89,7 @@ def watching(parts: int, *, enabled: bool | None) -> Iterator[Watch]:
         from rich.console import Console
         from rich.progress import Progress
     except ImportError as error:
-        message = "A progress bar needs rich: pip install 'calibrant[cli]'."
-        raise ImportError(message) from error
+        fail("A progress bar needs rich: pip install 'calibrant[cli]'.", ImportError, cause=error)
     console = Console(stderr=True)
     with Progress(console=console, transient=console.is_terminal) as bar:
         yield Bar(bar, parts)
@@ -171,8 +170,7 @@ class FileShard(Shard):
         except InvalidPredictions as error:
             if "Cannot read" in str(error) or self.files.each[0][1] in str(error):
                 raise
-            message = f"{str(error).rstrip('.')} (read from {self.name})."
-            raise InvalidPredictions(message) from None
+            fail(f"{str(error).rstrip('.')} (read from {self.name}).")
 
     def _located(self, error: NotNumbers, table: FileTable, wanted: Mapping[str, str]) -> InvalidPredictions:
         for name, relation in table.numbered(wanted):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calibrant.cli.files import Loaded
 
 
-class _Command(TyperCommand):
+class Command(TyperCommand):
     """A command whose flags are shown without a type, and whose options are given once unless they take several."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -54,18 +54,7 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-Registered = TypeVar("Registered", bound=Callable[..., Any])
-
-
-class _Application(typer.Typer):
-    """The application; its commands are of our own class."""
-
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Registered], Registered]:
-        """Register a command."""
-        return super().command(name, cls=_Command, **options)
-
-
-app = _Application(
+app = typer.Typer(
     name="calibrant",
     no_args_is_help=True,
     add_completion=True,

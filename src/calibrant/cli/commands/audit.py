@@ -7,32 +7,26 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
-
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app
+from calibrant.cli.commands.application import Command, app
 from calibrant.cli.console import over_lines, refuse, require_writable, say, stage, title_of, writing
-from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
+from calibrant.cli.options import TASK, Files, Force, Json, Seed, Several, option, takes, written
 
-Features = Annotated[
-    list[str] | None,
-    option("--features", "COLUMN", 'Features: columns, also "age,device", or patterns ("*": all other columns).'),
-]
+_FEATURES = 'Features: columns, also "age,device", or patterns ("*": all other columns).'
+_MOST = "Largest number of segments to search for in each half of the rows."
 
 
-@app.command()
+@app.command(cls=Command)
 @takes(*(name for name in TASK if name not in ("labelled", "prior", "single_sample", "members")))
 def audit(
     files: Files,
     columns: Columns,
     *,
-    features: Features = None,
-    alpha: Annotated[float, option("--alpha", "SHARE", "Probability that any segment shown is false.")] = 0.05,
-    most: Annotated[
-        int, option("--most", "NUMBER", "Largest number of segments to search for in each half of the rows.")
-    ] = 8,
-    repair: Annotated[Path | None, option("--repair", "FILE", "Write the map with features, as JSON.")] = None,
-    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Page to write (.html).")] = None,
+    features: Annotated[Several, option("COLUMN", _FEATURES)] = None,
+    alpha: Annotated[float, option("SHARE", "Probability that any segment shown is false.")] = 0.05,
+    most: Annotated[int, option("NUMBER", "Largest number of segments to search for in each half of the rows.")] = 8,
+    repair: Annotated[Path | None, option("FILE", "Write the map with features, as JSON.")] = None,
+    output: Annotated[Path | None, written("Page to write (.html).")] = None,
     force: Force = False,
     as_json: Json = False,
     seed: Seed = 0,

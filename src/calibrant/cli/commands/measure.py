@@ -9,34 +9,41 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, leave_with, refuse, say, stage
-from calibrant.cli.options import ANSWERS, JUDGED, LABELS, READING, TASK, Files, Json, MaxMissing, Seed, option, takes
+from calibrant.cli.commands.application import Command, app, loaded_from
+from calibrant.cli.console import leave_with, refuse, say, stage, stop
+from calibrant.cli.options import (
+    ANSWERS,
+    JUDGED,
+    LABELS,
+    READING,
+    TASK,
+    Files,
+    Json,
+    MaxMissing,
+    Seed,
+    Several,
+    option,
+    takes,
+)
 
-Several = list[str] | None
+_LIMIT = (
+    "Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, coverage:0.9=0.87:0.93 or "
+    "ence=0.1; repeatable. Exit codes: 0 passed, 1 failed, 3 too few rows to decide."
+)
+_MODEL = "Answers: column of the model; one row per model and question."
 
 
-@app.command()
+@app.command(cls=Command)
 @takes(*TASK, *JUDGED, "by")
 def measure(
     files: Files,
     columns: Columns,
     *,
-    norm: Annotated[float, option("--norm", "NUMBER", "Exponent of the error, at least 1.")] = 1.0,
-    level: Annotated[float, option("--level", "SHARE", "Confidence of the intervals.")] = 0.95,
-    fail_above: Annotated[float | None, option("--fail-above", "ERROR", "Short for --limit error=ERROR.")] = None,
-    limit: Annotated[
-        list[str] | None,
-        option(
-            "--limit",
-            "NAME=LIMIT",
-            "Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, "
-            "coverage:0.9=0.87:0.93 or ence=0.1; repeatable. Exit codes: 0 passed, 1 failed, 3 too few rows to decide.",
-        ),
-    ] = None,
-    gate: Annotated[
-        str, option("--gate", "END", "What decides: the interval (lower or upper), or estimate alone.")
-    ] = "lower",
+    norm: Annotated[float, option("NUMBER", "Exponent of the error, at least 1.")] = 1.0,
+    level: Annotated[float, option("SHARE", "Confidence of the intervals.")] = 0.95,
+    fail_above: Annotated[float | None, option("ERROR", "Short for --limit error=ERROR.")] = None,
+    limit: Annotated[Several, option("NAME=LIMIT", _LIMIT)] = None,
+    gate: Annotated[str, option("END", "What decides: the interval (lower or upper), or estimate alone.")] = "lower",
     per_group: Annotated[bool, Option("--per-group", help="Every group of --by must pass as well.")] = False,
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,
@@ -70,13 +77,13 @@ def measure(
         leave_with(found.decision)
 
 
-@app.command(name="test")
+@app.command("test", cls=Command)
 @takes(*TASK, *JUDGED)
 def check(
     files: Files,
     columns: Columns,
     *,
-    alpha: Annotated[float, option("--alpha", "P-VALUE", "Reject below this p-value.")] = 0.05,
+    alpha: Annotated[float, option("P-VALUE", "Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,
@@ -111,26 +118,18 @@ def check(
         leave_with(decision)
 
 
-@app.command()
+@app.command(cls=Command)
 @takes("truth", *ANSWERS, *LABELS, "weight", *READING)
 def compare(
     files: Files,
     columns: Columns,
     *,
-    prob: Annotated[
-        Several, option("--prob", "COLUMN", 'Twice, once per model; multiclass: "a_*" or a0,a1,a2.')
-    ] = None,
-    mean: Annotated[Several, option("--mean", "COLUMN", "Twice: predicted means of each model.")] = None,
-    std: Annotated[Several, option("--std", "COLUMN", "Twice: predicted standard deviations of each model.")] = None,
-    quantiles: Annotated[
-        Several, option("--quantiles", "LEVEL=COLUMN", 'Twice: "a_*", or 0.1=a10,0.9=a90, of each model.')
-    ] = None,
-    members: Annotated[
-        Several, option("--members", "COLUMN", 'Twice: "a_*", or a1,a2,a3, the ensemble of each model.')
-    ] = None,
-    model: Annotated[
-        str | None, option("--model", "COLUMN", "Answers: column of the model; one row per model and question.")
-    ] = None,
+    prob: Annotated[Several, option("COLUMN", 'Twice, once per model; multiclass: "a_*" or a0,a1,a2.')] = None,
+    mean: Annotated[Several, option("COLUMN", "Twice: predicted means of each model.")] = None,
+    std: Annotated[Several, option("COLUMN", "Twice: predicted standard deviations of each model.")] = None,
+    quantiles: Annotated[Several, option("LEVEL=COLUMN", 'Twice: "a_*", or 0.1=a10,0.9=a90, of each model.')] = None,
+    members: Annotated[Several, option("COLUMN", 'Twice: "a_*", or a1,a2,a3, the ensemble of each model.')] = None,
+    model: Annotated[str | None, option("COLUMN", _MODEL)] = None,
     as_json: Json = False,
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
@@ -157,13 +156,13 @@ def compare(
     print(json.dumps(found.to_dict(), indent=2) if as_json else sentence(found))
 
 
-@app.command()
+@app.command(cls=Command)
 @takes("truth", "prob", "positive", *READING)
 def simulate(
     columns: Columns,
     *,
     files: Annotated[list[str] | None, Argument(metavar="FILES", help="Files of predictions.")] = None,
-    scores: Annotated[str | None, option("--scores", "FILE", "Files of predictions, as an option.")] = None,
+    scores: Annotated[str | None, option("FILE", "Files of predictions, as an option.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -177,8 +176,7 @@ def simulate(
     data = loaded_from(named, columns).data
     refuse(isinstance(data, BinTable), 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".')
     if not isinstance(data, Binary):
-        message = "Simulation is for binary predictions: give --prob once."
-        raise UsageError(message)
+        stop("Simulation is for binary predictions: give --prob once.")
     with stage("Simulating"):
         advice = advise(data, seed=seed)
     print(json.dumps(advice.to_dict(), indent=2) if as_json else str(advice))

@@ -14,39 +14,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
+from calibrant.cli.commands.application import Command, app, loaded_from
+from calibrant.cli.console import refuse, require_writable, say, stage, stop, writing
 from calibrant.cli.options import TASK, Files, Force, Json, option, takes
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor
 
 
-@app.command()
+@app.command(cls=Command)
 @takes(*(name for name in TASK if name not in ("cluster", "labelled", "prior", "single_sample")), "by")
 def monitor(
     files: Files,
     columns: Columns,
     *,
-    state: Annotated[Path, option("--state", "FILE", "The state (JSON); created if missing.")],
-    time: Annotated[
-        str | None, option("--time", "COLUMN", "Date or number of the period of each row: column or SQL.")
-    ] = None,
-    cluster: Annotated[str | None, option("--cluster", "COLUMN", "Rows that belong together: column or SQL.")] = None,
-    alpha: Annotated[
-        float | None, option("--alpha", "SHARE", "Probability of ever raising a false alarm [0.05].")
-    ] = None,
-    arl: Annotated[float | None, option("--arl", "PERIODS", "Instead: mean periods to a false alarm.")] = None,
-    tolerance: Annotated[
-        float | None, option("--tolerance", "SHARE", "Tolerated relative error of the odds [0.1].")
-    ] = None,
-    points: Annotated[float | None, option("--points", "SHARE", "Tolerated error of a probability [0].")] = None,
-    horizon: Annotated[int | None, option("--horizon", "PERIODS", "Periods until an outcome is final [0].")] = None,
-    today: Annotated[str | None, option("--today", "DATE", "For --horizon; the date of today by default.")] = None,
-    batch: Annotated[str | None, option("--batch", "TEXT", "Name of this delivery; by default its contents.")] = None,
-    html: Annotated[
-        Path | None, option("--html", "FILE", "Page to write: evidence, curve, groups, what to do.")
-    ] = None,
+    state: Annotated[Path, option("FILE", "The state (JSON); created if missing.")],
+    time: Annotated[str | None, option("COLUMN", "Date or number of the period of each row: column or SQL.")] = None,
+    cluster: Annotated[str | None, option("COLUMN", "Rows that belong together: column or SQL.")] = None,
+    alpha: Annotated[float | None, option("SHARE", "Probability of ever raising a false alarm [0.05].")] = None,
+    arl: Annotated[float | None, option("PERIODS", "Instead: mean periods to a false alarm.")] = None,
+    tolerance: Annotated[float | None, option("SHARE", "Tolerated relative error of the odds [0.1].")] = None,
+    points: Annotated[float | None, option("SHARE", "Tolerated error of a probability [0].")] = None,
+    horizon: Annotated[int | None, option("PERIODS", "Periods until an outcome is final [0].")] = None,
+    today: Annotated[str | None, option("DATE", "For --horizon; the date of today by default.")] = None,
+    batch: Annotated[str | None, option("TEXT", "Name of this delivery; by default its contents.")] = None,
+    html: Annotated[Path | None, option("FILE", "Page to write: evidence, curve, groups, what to do.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -91,14 +83,12 @@ def _opened(state: Path, given: dict[str, Any], names: dict[str, str]) -> Monito
     found = Monitor.load(state)
     for name, value in given.items():
         if getattr(found, name) != value:
-            message = f"{state} watches with {name} {getattr(found, name)}, not {value}: use another --state."
-            raise UsageError(message)
+            stop(f"{state} watches with {name} {getattr(found, name)}, not {value}: use another --state.")
     if found.columns != names:
         before, now = (
             ", ".join(f"--{option} {name}" for option, name in one.items()) for one in (found.columns, names)
         )
-        message = f"{state} watches {before}; this is {now}. Use another --state for another model."
-        raise UsageError(message)
+        stop(f"{state} watches {before}; this is {now}. Use another --state for another model.")
     return found
 
 
@@ -127,8 +117,7 @@ def _deliveries(
 
     if isinstance(data, BinTable):
         if groups:
-            message = "More than two million rows with --by or --cluster: give them in parts, e.g. a file for each day."
-            raise UsageError(message)
+            stop("More than two million rows with --by or --cluster: give them in parts, e.g. a file for each day.")
         yield from ({"y_true": table, "time": _number_or_text(name)} for name, table in (times or {None: data}).items())
         return
     if cluster is not None:

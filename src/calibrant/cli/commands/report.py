@@ -9,40 +9,33 @@ from typing import Annotated, Any
 from typer import Option
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app, loaded_from
+from calibrant.cli.commands.application import Command, app, loaded_from
 from calibrant.cli.console import require_writable, say, stage, title_of, writing
-from calibrant.cli.options import JUDGED, TASK, Files, Force, Json, Seed, option, takes
+from calibrant.cli.options import JUDGED, TASK, Files, Force, Json, Seed, Several, option, takes, written
+
+_RANGES = "Divide --by columns of numbers into NUMBER ranges of equal size."
+_CONFIRM = "Find groups on one half of the rows, and test them on the other."
+_AUDIT = 'Features to audit by: columns, also "age,device", or patterns ("*").'
 
 
-@app.command()
+@app.command(cls=Command)
 @takes(*TASK, *JUDGED, "by")
 def report(
     files: Files,
     columns: Columns,
     *,
-    depth: Annotated[int, option("--depth", "NUMBER", "Also test crosses of up to NUMBER --by columns.")] = 2,
-    ranges: Annotated[
-        int | None, option("--ranges", "NUMBER", "Divide --by columns of numbers into NUMBER ranges of equal size.")
-    ] = None,
-    confirm: Annotated[
-        bool, Option("--confirm", help="Find groups on one half of the rows, and test them on the other.")
-    ] = False,
-    time: Annotated[str | None, option("--time", "COLUMN", "Time of each row: column or SQL.")] = None,
-    threshold: Annotated[float | None, option("--threshold", "SCORE", "Score at which decisions are made.")] = None,
-    tolerance: Annotated[
-        float | None, option("--tolerance", "ERROR", "Largest acceptable error, e.g. 0.01 for one point.")
-    ] = None,
-    model: Annotated[str | None, option("--model", "TEXT", "Name of the model, or the column of names.")] = None,
-    event: Annotated[str | None, option("--event", "WORD", "What one event is called, e.g. fraud.")] = None,
-    row: Annotated[str | None, option("--row", "WORD", "What one row is called, e.g. payment.")] = None,
-    title: Annotated[str | None, option("--title", "TEXT", "Title of the report.")] = None,
-    audit: Annotated[
-        list[str] | None,
-        option("--audit", "COLUMN", 'Features to audit by: columns, also "age,device", or patterns ("*").'),
-    ] = None,
-    output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
-    ] = None,
+    depth: Annotated[int, option("NUMBER", "Also test crosses of up to NUMBER --by columns.")] = 2,
+    ranges: Annotated[int | None, option("NUMBER", _RANGES)] = None,
+    confirm: Annotated[bool, Option("--confirm", help=_CONFIRM)] = False,
+    time: Annotated[str | None, option("COLUMN", "Time of each row: column or SQL.")] = None,
+    threshold: Annotated[float | None, option("SCORE", "Score at which decisions are made.")] = None,
+    tolerance: Annotated[float | None, option("ERROR", "Largest acceptable error, e.g. 0.01 for one point.")] = None,
+    model: Annotated[str | None, option("TEXT", "Name of the model, or the column of names.")] = None,
+    event: Annotated[str | None, option("WORD", "What one event is called, e.g. fraud.")] = None,
+    row: Annotated[str | None, option("WORD", "What one row is called, e.g. payment.")] = None,
+    title: Annotated[str | None, option("TEXT", "Title of the report.")] = None,
+    audit: Annotated[Several, option("COLUMN", _AUDIT)] = None,
+    output: Annotated[Path | None, written("File to write: .html, .json or .md.")] = None,
     force: Force = False,
     as_json: Json = False,
     seed: Seed = 0,
@@ -78,7 +71,7 @@ def report(
     print(found.to_json() if as_json else found.verdict if output is not None else str(found))
 
 
-@app.command()
+@app.command(cls=Command)
 @takes(*TASK, *JUDGED, "by")
 def serve(
     files: Files,
@@ -99,10 +92,10 @@ def serve(
     serve_page(with_own_commands(found, files, columns).to_html(), port)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     *,
-    folder: Annotated[Path, option("--folder", "FOLDER", "Where predictions and reports go.")] = Path("calibrant-demo"),
+    folder: Annotated[Path, option("FOLDER", "Where predictions and reports go.")] = Path("calibrant-demo"),
 ) -> None:
     """Simulate predictions and run the commands that you would run on your own file: report, audit, repair, monitor."""
     from calibrant.cli.demo import run_demo
