@@ -20,7 +20,6 @@ from calibrant.cli.console import (
     UsageError,
     complain,
     leave_with,
-    named,
     require_writable,
     say,
     stage,
@@ -69,11 +68,6 @@ def test_zstandard_parquet_and_arrow_come_through_standard_input_too(monkeypatch
 def test_an_empty_standard_input_is_refused(monkeypatch, content):
     with pytest.raises(InvalidPredictions, match="Standard input is empty"):
         on_standard_input(monkeypatch, content)
-
-
-def test_other_names_are_passed_on():
-    with named(["a.csv", "b.csv"]) as names:
-        assert names == ["a.csv", "b.csv"]
 
 
 def test_escape_sequences_do_not_reach_the_terminal(capfd):

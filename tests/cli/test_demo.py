@@ -5,7 +5,7 @@ import re
 import pytest
 
 from calibrant.cli import demo
-from calibrant.cli.console import UsageError
+from calibrant.cli.console import UsageError, over_lines
 
 
 @pytest.mark.slow
@@ -28,7 +28,8 @@ def test_the_demo_writes_pages_and_tells_of_the_drift_the_alarm_and_the_repair(t
 
 
 def test_a_command_is_shown_over_lines_that_a_shell_takes_and_no_option_loses_its_value():
-    shown = demo._wrapped("calibrant report payments.parquet " + " ".join(f"--by column_{k}" for k in range(9)))
+    command = "calibrant report payments.parquet " + " ".join(f"--by column_{k}" for k in range(9))
+    shown = "$ " + over_lines(command, demo.WIDTH - 2)
     assert max(map(len, shown.splitlines())) <= demo.WIDTH
     assert all(line.endswith(" \\") for line in shown.splitlines()[:-1])
     assert not re.search(r"--by \\$", shown, flags=re.M)

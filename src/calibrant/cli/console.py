@@ -91,16 +91,6 @@ def over_lines(command: str, width: int = HALF_PAGE) -> str:
 
 
 @contextmanager
-def named(paths: Sequence[str]) -> Iterator[list[str]]:
-    """The paths, with a copy of standard input in place of ``-``."""
-    if "-" not in paths:
-        yield list(paths)
-        return
-    with temporary_folder() as folder:
-        yield [copy_of_standard_input(folder) if path == "-" else path for path in paths]
-
-
-@contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed at the end, also where the process is told to end: no copy of data stays behind."""
     folder = tempfile.mkdtemp()
@@ -133,10 +123,9 @@ def copy_of_standard_input(folder: Path) -> str:
         content = pa.CompressedInputStream(pa.BufferReader(content), packing).read()
     begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not begin:
-        from calibrant.data.validation import InvalidPredictions
+        from calibrant.data.validation import fail
 
-        message = "Standard input is empty."
-        raise InvalidPredictions(message)
+        fail("Standard input is empty.")
     suffix = next((suffix for start, suffix in _BEGINNINGS.items() if begin.startswith(start)), ".csv")
     path = folder / f"standard-input{suffix}"
     path.write_bytes(content)

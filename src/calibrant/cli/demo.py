@@ -20,6 +20,7 @@ import numpy as np
 from calibrant._atomic_write import replacing
 from calibrant.cli.console import over_lines, refuse
 from calibrant.numerics.random_draws import generator
+from calibrant.numerics.special import expit
 
 #: Columns of the terminal that the text fits. Derived: those of the narrowest terminal in use, less a margin.
 WIDTH = 79
@@ -65,7 +66,7 @@ class _Shown:
     def run(self, command: str, *, lines: int | None = None) -> None:
         """Show a command, run it, and show what it prints, or the first lines of that."""
         words = shlex.split(command)
-        self.say(_wrapped(command))
+        self.say(f"$ {over_lines(command, WIDTH - 2)}")
         call = [sys.executable, "-m", *words, *(["--force"] if "-o" in words else [])]
         done = subprocess.run(call, cwd=self.folder, capture_output=True, text=True, encoding="utf8", check=False)
         refuse(done.returncode not in DONE, f"{command}\n{done.stderr}")
@@ -83,13 +84,13 @@ class _Shown:
         self.say("")
 
 
-def _wrapped(command: str) -> str:
-    """A command behind a prompt, over several lines."""
-    return f"$ {over_lines(command, WIDTH - 2)}"
-
-
 def _payments(show: _Shown) -> None:
     """A rare event, with groups, months, a drift, an alarm, a repair and what the repair did."""
+    from pyarrow import parquet
+
+    from calibrant.data.predictions import Binary
+    from calibrant.estimators.validation_study import observed_expected
+    from calibrant.inference.intervals import interval
     from calibrant.monitor.monitoring import Monitor
     from calibrant.reporting.monitor_page import save_page
 
@@ -133,17 +134,6 @@ def _payments(show: _Shown) -> None:
         " --features account_days --repair repair.json -o audit.html"
     )
     show.run("calibrant apply repair.json autumn.parquet --prob score -o repaired.parquet")
-    _checked(show)
-
-
-def _checked(show: _Shown) -> None:
-    """What the repair did to payments that it was not fitted to."""
-    from pyarrow import parquet
-
-    from calibrant.data.predictions import Binary
-    from calibrant.estimators.validation_study import observed_expected
-    from calibrant.inference.intervals import interval
-
     table = parquet.read_table(show.folder / "repaired.parquet")
     fraud, app = table["fraud"].to_numpy(), table["channel"].to_numpy() == "app"
     found = [
@@ -179,8 +169,8 @@ def payments() -> dict[str, Any]:
         "country": country,
         "amount": amount,
         "account_days": account_days,
-        "score": _probability(log_odds).round(5),
-        "fraud": (rng.random(PAYMENTS) < _probability(risk)).astype(int),
+        "score": expit(log_odds).round(5),
+        "fraud": (rng.random(PAYMENTS) < expit(risk)).astype(int),
     }
 
 
@@ -211,11 +201,11 @@ def _leads(show: _Shown) -> None:
     )
     rng = generator(0, "leads of the demo")
     log_odds = rng.normal(-1.3, 1.5, 40_000)
-    buys = rng.random(len(log_odds)) < _probability(log_odds)
+    buys = rng.random(len(log_odds)) < expit(log_odds)
     known, leads = np.flatnonzero(buys)[:800], np.arange(20_000, 26_000)
     rows = np.concatenate([known, leads])
     label = np.repeat(["customer", "lead"], [len(known), len(leads)])
-    score = _probability(1.8 * log_odds[rows] + 0.9).round(5)
+    score = expit(1.8 * log_odds[rows] + 0.9).round(5)
     show.write("leads.parquet", {"label": label, "score": score})
     show.run(
         "calibrant report leads.parquet --truth label --prob score --labelled customer --prior 0.3 --row lead"
@@ -235,7 +225,7 @@ def _answers(show: _Shown) -> None:
     )
     rng = generator(0, "answers of the demo")
     confidence = rng.beta(5, 2, 3000).round(3)
-    right = rng.random(3000) < _probability(np.log(confidence / (1 - confidence)) - 0.6)
+    right = rng.random(3000) < expit(np.log(confidence / (1 - confidence)) - 0.6)
     judge = np.where(rng.random(3000) < 0.9, right, ~right).astype(float)
     gold = np.where(rng.permutation(3000) < 200, right, np.nan)
     show.write("answers.parquet", {"gold": gold, "confidence": confidence, "judge": judge})
@@ -248,7 +238,3 @@ def _answers(show: _Shown) -> None:
         interval(accuracy, data.labelled()),
     )
     show.run("calibrant report answers.parquet --truth gold --prob confidence --judge judge -o answers.html")
-
-
-def _probability(log_odds: Any) -> Any:
-    return 1 / (1 + np.exp(-log_odds))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns, labels_of, require_columns, separated
-from calibrant.cli.console import named, refuse, temporary_folder
+from calibrant.cli.console import copy_of_standard_input, refuse, temporary_folder
 from calibrant.cli.selection import (
     LABEL,
     Selection,
@@ -134,7 +134,8 @@ def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Prediction
 def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result]) -> Result:
     """What `use` makes of the files; errors in the words of the command line."""
     columns.require_consistent()
-    with named(paths) as given, temporary_folder() as folder:
+    with temporary_folder() as folder:
+        given = [copy_of_standard_input(folder) if path == "-" else path for path in paths]
         names, asked, said = of_logs(given, columns, folder)
 
         def used(table: FileTable) -> Result:
@@ -149,8 +150,8 @@ def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Colu
                 try:
                     explained = located(table, columns, error)
                 except InvalidPredictions:  # the rules cannot be asked: a column is not there, or is no number
-                    fail(in_options(str(error)))
-                raise explained from None
+                    explained = in_options(str(error))
+                fail(explained)
 
         return read(files(names, asked.reading), used)
 
@@ -234,8 +235,8 @@ def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
         selection, note = without_missing(selection, columns)
         notes.extend([note] if note else [])
     if not _count(selection.relation.limit(1)):
-        conditions = ["fit --where"] if columns.where else []
-        conditions += ["have no missing values"] if columns.drop_missing else []
+        asked = {"fit --where": columns.where, "have no missing values": columns.drop_missing}
+        conditions = [words for words, given in asked.items() if given]
         raise NoRows(f" that {' and '.join(conditions)}" if conditions else "")
     truth = columns.truth or ""
     for name in columns.numbers:
@@ -268,14 +269,11 @@ def _arrays(selection: Selection, columns: Columns, features: Sequence[str] = ()
 
 def _plain(values: Any) -> NDArray[Any]:
     """DuckDB marks missing values by masked arrays; they become NaN or None, which validation refuses by row."""
-    if isinstance(values, np.ma.MaskedArray):
-        plain: NDArray[Any] = values.data
-        missing = np.ma.getmaskarray(values)
-        if missing.any():
-            plain = plain.astype(np.float64 if plain.dtype.kind in "fiub" else object)
-            plain[missing] = np.nan if plain.dtype.kind == "f" else None
-        return plain
-    return np.asarray(values)
+    plain, missing = np.asarray(values), np.ma.getmaskarray(values)
+    if missing.any():
+        plain = plain.astype(np.float64 if plain.dtype.kind in "fiub" else object)
+        plain[missing] = np.nan if plain.dtype.kind == "f" else None
+    return plain
 
 
 #: Beyond this many rows an audit takes a random sample of them.

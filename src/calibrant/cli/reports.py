@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import webbrowser
 from collections.abc import Sequence
@@ -13,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.console import UsageError, in_shell, over_lines, refuse, require_writable, say, stage, writing
+from calibrant.cli.console import in_shell, over_lines, refuse, require_writable, say, stage, stop, writing
 from calibrant.cli.files import Loaded
 from calibrant.data.groups import MISSING
 from calibrant.data.predictions import Confidence
@@ -71,15 +71,11 @@ def _in_order(values: Any) -> Any:
         order = sorted(known) if numbers is None else [name for _, name in sorted(zip(numbers, known, strict=True))]
         return {name: known[name] for name in order}
     texts = [None if value == MISSING else str(value) for value in np.asarray(values, dtype=object).tolist()]
-    numbers = _numbers([text for text in texts if text is not None])
-    if numbers is None:
-        made: NDArray[Any] = np.array(texts, dtype=object)
-        return made
-    rest = iter(numbers)
-    return np.array([np.nan if text is None else next(rest) for text in texts])
+    numbers = _numbers([math.nan if text is None else text for text in texts])
+    return np.array(texts, dtype=object) if numbers is None else np.array(numbers)
 
 
-def _numbers(texts: Sequence[str]) -> list[float] | None:
+def _numbers(texts: Sequence[str | float]) -> list[float] | None:
     try:
         return [float(text) for text in texts]
     except ValueError:
@@ -103,7 +99,13 @@ def with_own_commands(found: Report, files: Sequence[str], columns: Columns) -> 
     where = made.since if columns.where is None or not made.since else f"({columns.where}) and {made.since}"
     fitted = replace(columns, where=where or columns.where)
     text = commands(made.fitted, files, fitted)
-    again = replace(made, command=text, code=_in_python(columns))
+    code, names, new = "", _predictions(columns), "p_new"  # for a frame of new rows
+    if not (columns.quantiles or columns.members):  # which Python takes as objects, not as columns
+        if len(names) <= _NAMED and names and all(map(_COLUMN.fullmatch, names)):
+            new = f"new[{json.dumps(names[0] if len(names) == 1 else names, ensure_ascii=False)}]"
+            new = f"{new} / 100" if columns.percent else new
+        code = f'from calibrant.recalibrate import load\n\nrecalibrated = load("{_MAP}").transform({new})'
+    again = replace(made, command=text, code=code)
     sections = tuple(again if section is made else section for section in found.contents.sections)
     return replace(found, contents=replace(found.contents, sections=sections))
 
@@ -133,17 +135,6 @@ def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
     return f"{first}\n{over_lines(' '.join(part for part in parts if part))}"
 
 
-def _in_python(columns: Columns) -> str:
-    """The map of the first command in Python, for a frame of new rows."""
-    if columns.quantiles or columns.members:  # which Python takes as objects, not as columns
-        return ""
-    names, new = _predictions(columns), "p_new"
-    if len(names) <= _NAMED and names and all(map(_COLUMN.fullmatch, names)):
-        new = f"new[{json.dumps(names[0] if len(names) == 1 else names, ensure_ascii=False)}]"
-        new = f"{new} / 100" if columns.percent else new
-    return f'from calibrant.recalibrate import load\n\nrecalibrated = load("{_MAP}").transform({new})'
-
-
 def _predictions(columns: Columns) -> list[str]:
     """The names that stand for predictions: columns, SQL and patterns, as they were given."""
     given = (columns.confidence, *columns.prob, columns.mean, columns.std, *columns.members)
@@ -165,7 +156,7 @@ def compared_answers(loaded: Loaded, *, drop_missing: bool) -> list[Comparison]:
     data = loaded.data
     words = "Name two models: --prob twice; or, of answers, --correct, --confidence, --cluster and --model, the column."
     if loaded.model is None or not isinstance(data, Confidence):
-        raise UsageError(words)
+        stop(words)
     refuse(loaded.cluster is None, "Models are compared question by question: --cluster names the column of questions.")
     models = by_model(data, model=loaded.model, question=loaded.cluster, drop_missing=drop_missing)
     left_out = len(data) - sum(map(len, models.values()))
@@ -213,10 +204,6 @@ def write_model_reports(
     print("\n" + "\n\n".join(map(sentence, several)) if several else "")
 
 
-#: Names under which this machine calls itself.
-_OWN_NAMES = ("127.0.0.1", "localhost")
-
-
 def serve_page(html: str, port: int, *, open_browser: bool = True) -> None:
     """Serve one page on the loopback address until interrupted."""
     server = make_server(html, port)
@@ -238,18 +225,9 @@ def make_server(html: str, port: int) -> ThreadingHTTPServer:
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if not self._for_this_machine():
-                self._answer(421, b"")
-            elif self.path == "/":
-                self._answer(200, body)
-            else:
-                self._answer(404, b"")
-
-        def _for_this_machine(self) -> bool:
-            own_port = server.server_address[1]
-            return self.headers.get("Host", "").lower() in {f"{name}:{own_port}" for name in _OWN_NAMES}
-
-        def _answer(self, status: int, content: bytes) -> None:
+            hosts = {f"{name}:{server.server_address[1]}" for name in ("127.0.0.1", "localhost")}
+            status = 421 if self.headers.get("Host", "").lower() not in hosts else 200 if self.path == "/" else 404
+            content = body if status == 200 else b""
             self.send_response(status)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(content)))

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 
 from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.scale import checks
 from calibrant.scale.checks import Check, all_hold, first_broken, is_text, labels_of_columns, present, some_labels
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
@@ -225,15 +225,15 @@ def _finite(columns: NamedFrame, name: str, role: str) -> tuple[Check, ...]:
     return (*present(columns, name, role), Check(role, "not finite", checks.finite(values), name))
 
 
-def located(table: FileTable, options: Columns, error: Exception) -> Exception:
+def located(table: FileTable, options: Columns, error: Exception) -> str:
     """The error in the words of the command line; where rows break a rule, with their number and the first of them."""
     if isinstance(error, NotNumbers):
-        return InvalidPredictions(_text_among_numbers(table, options, error))
+        return _text_among_numbers(table, options, error)
     found = (_broken_rule(table, options, model) for model in options.models)
     said = next((message for message in found if message is not None), in_options(str(error)))
     if options.answers:
         said = said.replace("(--prob)", "(--confidence)").replace("(--truth)", "(--correct)")
-    return InvalidPredictions(said)
+    return said
 
 
 def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | None:

@@ -55,17 +55,8 @@ def audit(
         say(f"Wrote {repair}")
     if output is not None:
         with stage("Writing"), writing(output, force=force):
-            save_page(
-                found,
-                output,
-                source=title_of(files),
-                call=_call(add=binary and repair is None),
-                note=" ".join(loaded.notes),
-            )
+            added = ["--repair", "map.json"] if binary and repair is None else []
+            call = over_lines(shlex.join(["calibrant", *sys.argv[1:], *added]))
+            save_page(found, output, source=title_of(files), call=call, note=" ".join(loaded.notes))
         say(f"Wrote {output}")
     print(text)
-
-
-def _call(*, add: bool) -> str:
-    """The command as it was given, with the repair if it is added."""
-    return over_lines(shlex.join(["calibrant", *sys.argv[1:], *(["--repair", "map.json"] if add else [])]))

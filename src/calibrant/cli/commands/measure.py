@@ -64,11 +64,8 @@ def measure(
         decided = [] if found.decision is None else [{"gate": found.decision.to_dict()}]
         print(json.dumps(finite([*(estimate.to_dict() for estimate in found.whole), *lines, *decided]), indent=2))
     else:
-        by = columns.by
-        parts = (
-            (printable(name if len(by) != 1 else f"{by[0]} = {name}"), estimate)
-            for name, estimate in found.groups.items()
-        )
+        prefix = f"{columns.by[0]} = " if len(columns.by) == 1 else ""
+        parts = [(printable(f"{prefix}{name}"), estimate) for name, estimate in found.groups.items()]
         for name, estimate in [*((estimate.name, estimate) for estimate in found.whole), *parts]:
             print(f"{name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
         if found.not_shown:
@@ -90,22 +87,25 @@ def check(
 ) -> None:
     """Test whether the predictions are calibrated; for multiclass data, the whole vector, then each class."""
     from calibrant.cli.measures import missing_check
+    from calibrant.data.predictions import Multiclass
     from calibrant.data.validation import fraction
     from calibrant.inference.calibration_tests import calibration_test
     from calibrant.inference.gates import Decision, Gate
+    from calibrant.inference.multiclass_tests import by_class
 
     gate = Gate(fraction("--alpha", alpha))
     loaded = loaded_from(files, columns, gate=fail)
     with stage("Testing"):
-        found = calibration_test(loaded.data)
-        classes, top = _of_classes(loaded.data)
+        found, classes, top = calibration_test(loaded.data), None, None
+        if isinstance(loaded.data, Multiclass):
+            classes, top = by_class(loaded.data), calibration_test(loaded.data.top_label())
     tested = gate.decide(found)
     rejected = tested.result == "failed"
     decision = Decision((*missing_check(loaded.left_out, max_missing, gate.by), *tested.checks))
     if as_json:
-        more = {} if classes is None else classes.to_dict()
-        parts = {"classes": more.get("classes"), "top_label": None if top is None else top.to_dict()}
-        known = {name: part for name, part in parts.items() if part is not None}
+        known: dict[str, Any] = {}
+        if classes is not None and top is not None:
+            known = {"classes": classes.to_dict()["classes"], "top_label": top.to_dict()}
         known |= {"gate": decision.to_dict()} if fail else {}
         print(json.dumps({**found.to_dict(), "rejected": rejected, **known}, indent=2))
     else:
@@ -180,15 +180,6 @@ def simulate(
     with stage("Simulating"):
         advice = advise(data, seed=seed)
     print(json.dumps(advice.to_dict(), indent=2) if as_json else str(advice))
-
-
-def _of_classes(data: Any) -> tuple[Any, Any]:
-    """For multiclass data: the tests of each class, strongest evidence first, and of the top label; else None."""
-    from calibrant.data.predictions import Multiclass
-    from calibrant.inference.calibration_tests import calibration_test
-    from calibrant.inference.multiclass_tests import by_class
-
-    return (by_class(data), calibration_test(data.top_label())) if isinstance(data, Multiclass) else (None, None)
 
 
 def _p(value: float) -> str:

@@ -16,7 +16,7 @@ import typer
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import Command, app, loaded_from
 from calibrant.cli.console import refuse, require_writable, say, stage, stop, writing
-from calibrant.cli.options import TASK, Files, Force, Json, option, takes
+from calibrant.cli.options import PREDICTIONS, TASK, Files, Force, Json, option, takes
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor
@@ -85,27 +85,17 @@ def _opened(state: Path, given: dict[str, Any], names: dict[str, str]) -> Monito
         if getattr(found, name) != value:
             stop(f"{state} watches with {name} {getattr(found, name)}, not {value}: use another --state.")
     if found.columns != names:
-        before, now = (
-            ", ".join(f"--{option} {name}" for option, name in one.items()) for one in (found.columns, names)
-        )
+        both = (found.columns, names)
+        before, now = (", ".join(f"--{option} {name}" for option, name in one.items()) for one in both)
         stop(f"{state} watches {before}; this is {now}. Use another --state for another model.")
     return found
 
 
 def _names(columns: Columns, time: str | None, cluster: str | None) -> dict[str, str]:
     """The columns that make a model what it is; the others may change from file to file."""
-    options = {
-        "truth": columns.truth,
-        "prob": ", ".join(columns.prob),
-        "mean": columns.mean,
-        "std": columns.std,
-        "quantiles": ", ".join(columns.quantiles),
-        "members": ", ".join(columns.members),
-        "time": time,
-        "by": ", ".join(columns.by),
-        "cluster": cluster,
-    }
-    return {option: name for option, name in options.items() if name}
+    options: dict[str, Any] = {name: getattr(columns, name) for name in ("truth", *PREDICTIONS)}
+    options |= {"time": time, "by": columns.by, "cluster": cluster}
+    return {option: name if isinstance(name, str) else ", ".join(name) for option, name in options.items() if name}
 
 
 def _deliveries(
@@ -138,7 +128,6 @@ def _digest(data: Any, *others: Any) -> str:
             text = repr(values.tolist()).encode() if values.dtype == object else values.tobytes()
             found.update(name.encode() + text)
     for one in others:
-        found.update(
-            repr({name: getattr(values, "tolist", lambda: "")() for name, values in (one or {}).items()}).encode()
-        )
+        lists = {name: getattr(values, "tolist", lambda: "")() for name, values in (one or {}).items()}
+        found.update(repr(lists).encode())
     return found.hexdigest()
