@@ -14,18 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.scale.csv_files import (
-    MISSING_NUMBERS,
-    CsvRecords,
-    Header,
-    every_line_is_a_row,
-    first_fault,
-    read_header,
-    require_rows,
-)
+from calibrant.data.validation import fail
+from calibrant.scale import csv_files
+from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, Header, first_fault, read_header
 from calibrant.scale.numpy_files import numpy_table
 from calibrant.scale.paths import Files, Format, as_pattern, is_remote
 
@@ -33,38 +26,35 @@ from calibrant.scale.paths import Files, Format, as_pattern, is_remote
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 WHOLE = (*SIGNED, "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT", "UHUGEINT")
 FLOATING = ("FLOAT", "DOUBLE")
+_JSON_TYPES = dict.fromkeys(WHOLE, "DOUBLE") | {"BOOLEAN": "VARCHAR"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """Files whose columns have the same names and types: what to read them by, and what is in them.
-
-    `absent_is_missing` says that a column which is not there has missing values, as in JSON. `texts` are the columns of
-    the scan that hold the text of columns, by their names, and `refused` says why columns cannot be used.
-    """
+    """Files whose columns have the same names and types: what to read them by, and what is in them."""
 
     scan: str
     types: dict[str, str]
     first: str
+    #: Whether a column that is not there has missing values, as in JSON.
     absent_is_missing: bool = False
+    #: The columns of the scan that hold the text of columns, and why columns cannot be used, by their names.
     texts: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(NamedTuple):
     """The columns that all parts share, by type, and why others cannot be used."""
 
     types: dict[str, str]
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str]
 
 
 def common_schema(parts: Sequence[Part], is_empty: Callable[[Part, str], bool]) -> Schema:
-    """The columns of all parts under one type each.
+    """The columns of all parts under one type each: whole and floating-point numbers are widened.
 
-    Whole and floating-point numbers are widened. A column with any other mixture of types, or that some files lack,
-    is refused once somebody asks for it; `is_empty` tells whether a part has no value at all in a column, which then
-    fits every type.
+    A column with any other mixture of types, or that some files lack, is refused once somebody asks for it. A part
+    where it `is_empty`, without any value, fits every type.
     """
     types: dict[str, str] = {}
     refused: dict[str, str] = {name: why for part in parts for name, why in part.refused.items()}
@@ -82,7 +72,12 @@ def common_schema(parts: Sequence[Part], is_empty: Callable[[Part, str], bool]) 
             filled = [part for part in holders if not is_empty(part, column)] or holders[:1]
             kind = widened([part.types[column] for part in filled])
             if kind is None:
-                refused[column] = _mixed(column, filled)
+                own = filled[0].types[column]
+                other = next(part for part in filled if widened([part.types[column], own]) is None)
+                refused[column] = (
+                    f"Cannot read {other.first!r}: column {column!r} is of type {other.types[column]} there and of "
+                    f"type {own} in {filled[0].first!r}. Write both files with one type; only numbers are widened."
+                )
                 continue
         types[column] = kind
     return Schema(types, refused)
@@ -100,15 +95,6 @@ def widened(kinds: Sequence[str]) -> str | None:
     return None
 
 
-def _mixed(column: str, parts: Sequence[Part]) -> str:
-    first = parts[0]
-    other = next(part for part in parts if widened([part.types[column], first.types[column]]) is None)
-    return (
-        f"Cannot read {other.first!r}: column {column!r} is of type {other.types[column]} there and of type "
-        f"{first.types[column]} in {first.first!r}. Write both files with one type; only numbers are widened."
-    )
-
-
 def quoted(name: str) -> str:
     """A column name that SQL takes for nothing else."""
     return '"' + name.replace('"', '""') + '"'
@@ -122,18 +108,14 @@ def literal(text: str) -> str:
 def alike_parts(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, whole: bool) -> list[Part]:
     """The files of one format, those of the same columns and types together."""
     names = tuple(found for name in names for found in _listed(opened, name))
-    marks: Iterable[tuple[str, Any]]
-    if kind == "parquet":
-        marks = _parquet_marks(opened, names)
-    elif kind == "csv":
-        marks = ((name, _csv_columns(opened, name, files.options.decimal, whole=whole)) for name in names)
-    elif kind == "json":
-        types = (part_of(opened, files, kind, (name,), whole=whole).types for name in names)
-        marks = ((name, tuple(sorted(found.items()))) for name, found in zip(names, types, strict=True))
-    else:  # one by one
-        marks = ((name, name) for name in names)
+    marks: Mapping[str, Any] = _parquet_marks(opened, names) if kind == "parquet" else {}
     alike: dict[Any, list[str]] = {}
-    for name, mark in marks:
+    for name in names:
+        mark = marks.get(name, name)  # else one by one
+        if kind == "csv":
+            mark = _csv_columns(opened, name, files.options.decimal, whole=whole)
+        elif kind == "json":
+            mark = tuple(sorted(part_of(opened, files, kind, (name,), whole=whole).types.items()))
         alike.setdefault(mark, []).append(name)
     if kind == "csv":
         return [_csv_part(opened, files, tuple(same), columns) for columns, same in alike.items()]
@@ -146,24 +128,22 @@ def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, 
         return _csv_part(opened, files, names, _csv_columns(opened, names[0], files.options.decimal, whole=whole))
     if kind == "numpy":
         table, refused = numpy_table(names[0])
-        scan = _view(opened, names[0], table)
-        return Part(scan, _types(opened, scan), names[0], refused=refused)
+        return replace(_view(opened, names[0], table), refused=refused)
     if kind == "arrow":
-        scan = _view(opened, names[0], _arrow_table(names[0]))
-        return _without_repeated(opened, Part(scan, _types(opened, scan), names[0]), kind)
-    inside = _types(
-        opened, _scan(kind, names[:1], replace(files, options=replace(files.options, hive=False)), whole=whole)
-    )
-    columns = {name: _json_type(found) for name, found in inside.items()} if kind == "json" else None
-    scan = _scan(kind, names, files, whole=whole, columns=columns)
-    types = inside if columns is None else columns
-    if files.options.hive:
-        _require_no_clash(inside, names[0])
-        types = _types(opened, _scan(kind, names[:1], files, whole=whole, columns=columns))
-    return _without_repeated(opened, Part(scan, types, names[0], absent_is_missing=kind == "json"), kind)
+        return _without_repeated(_view(opened, names[0], _arrow_table(names[0])), kind)
+    hive = files.options.hive
+    types = _types(opened, _scan(kind, names[:1], hive=False, whole=whole))
+    columns: dict[str, str] = {}
+    if kind == "json":  # numbers as double precision and truth values as words, whatever the first rows hold
+        types = columns = {name: _JSON_TYPES.get(one, one) for name, one in types.items()}
+    scan = _scan(kind, names, hive=hive, whole=whole, columns=columns)
+    if hive:
+        _require_no_clash(types, names[0])
+        types = _types(opened, _scan(kind, names[:1], hive=hive, whole=whole, columns=columns))
+    return _without_repeated(Part(scan, types, names[0], absent_is_missing=kind == "json"), kind)
 
 
-def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
+def _without_repeated(part: Part, kind: Format) -> Part:
     """The part without the columns whose name others have too; DuckDB would distinguish them by numbers."""
     before_numbers = {re.sub(r"_\d+$", "", name) for name in part.types}
     if kind == "json" or is_remote(part.first) or len(part.types) == len(before_numbers):
@@ -172,9 +152,9 @@ def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
 
     schema = parquet.read_schema(part.first) if kind == "parquet" else _arrow_table(part.first).schema
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
-    kept = set(part.types) - {name for name, own in zip(part.types, schema.names, strict=False) if own in repeated}
+    gone = {name for name, own in zip(part.types, schema.names, strict=False) if own in repeated}
     refused = {name: _repeated(name, schema.names.count(name), part.first) for name in repeated}
-    return replace(part, types={name: found for name, found in part.types.items() if name in kept}, refused=refused)
+    return replace(part, types={name: one for name, one in part.types.items() if name not in gone}, refused=refused)
 
 
 def _repeated(name: str, count: int, file: str) -> str:
@@ -214,11 +194,10 @@ def _header(opened: Any, name: str) -> Header:
     """The header of a CSV file; that of a remote one is read by DuckDB."""
     if not is_remote(name):
         return read_header(name)
-    lines = (
-        "columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = ''"
-    )
+    lines = "columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, strict_mode = false"
+    lines = f"{lines}, delim = '\x1f', quote = '', escape = ''"
     opened.execute("SET preserve_insertion_order = true")
-    found = opened.sql(f"SELECT line FROM read_csv({literal(name)}, {lines}, strict_mode = false) LIMIT 100").fetchall()
+    found = opened.sql(f"SELECT line FROM read_csv({literal(name)}, {lines}) LIMIT 100").fetchall()
     return CsvRecords(f"{line}\n" for (line,) in found).header
 
 
@@ -257,11 +236,12 @@ def _csv_columns(opened: Any, name: str, decimal: str, *, whole: bool) -> CsvCol
     fields = [f"{_FIELD}{k}" for k in range(len(header.names))]
     numbers = [text if decimal == "." else f"translate({text}, ',.', '.,')" for text in fields]
     absent = f"({', '.join(map(literal, MISSING_NUMBERS))})"
+    tried_number, tried_time = (cast.replace("CAST(", "TRY_CAST(") for cast in (_NUMBER, _TIME))
     asked = []
     for text, number in zip(fields, numbers, strict=True):
-        asked += [f"count({text})", f"count({_tried(_NUMBER).format(number)})"]
+        asked += [f"count({text})", f"count({tried_number.format(number)})"]
         asked += [f"count(*) FILTER (lower(trim({text})) IN {absent})"]
-        asked += [f"count(CASE WHEN {text}[5] = '-' THEN {_tried(_TIME).format(text)} END)"]
+        asked += [f"count(CASE WHEN {text}[5] = '-' THEN {tried_time.format(text)} END)"]
     counts = opened.sql(f"SELECT {', '.join(asked)} FROM {rows}").fetchall()[0]
     found = []
     for place, (text, number) in enumerate(zip(fields, numbers, strict=True)):
@@ -274,15 +254,9 @@ def _csv_columns(opened: Any, name: str, decimal: str, *, whole: bool) -> CsvCol
     return header, tuple(found)
 
 
-def _tried(cast: str) -> str:
-    return cast.replace("CAST(", "TRY_CAST(")
-
-
-def _scan(
-    kind: Format, names: Sequence[str], files: Files, *, whole: bool, columns: dict[str, str] | None = None
-) -> str:
+def _scan(kind: Format, names: Sequence[str], *, hive: bool, whole: bool, columns: Mapping[str, str] = {}) -> str:
     """SQL that reads the files; `whole` finds types from all rows, `columns` gives them."""
-    options = {"hive_partitioning": str(files.options.hive).lower()}
+    options = {"hive_partitioning": str(hive).lower()}
     if kind != "parquet":
         options["union_by_name"] = "true"
         options |= {"sample_size": "-1"} if whole else {}
@@ -293,20 +267,16 @@ def _scan(
     return f"read_{kind}([{_listed_names(names)}], {chosen})"
 
 
-def _json_type(kind: str) -> str:
-    """Numbers as double precision and truth values as words, whatever the first rows hold."""
-    return "DOUBLE" if kind in WHOLE else "VARCHAR" if kind == "BOOLEAN" else kind
-
-
 def _types(opened: Any, scan: str) -> dict[str, str]:
     relation = opened.sql(f"SELECT * FROM {scan}")
     return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
-def _view(opened: Any, name: str, table: Any) -> str:
-    view = f"arrow {name}"
-    opened.register(view, table)
-    return quoted(view)
+def _view(opened: Any, name: str, table: Any) -> Part:
+    """A file that Python has read."""
+    opened.register(f"arrow {name}", table)
+    scan = quoted(f"arrow {name}")
+    return Part(scan, _types(opened, scan), name)
 
 
 def _arrow_table(name: str) -> Any:
@@ -324,15 +294,14 @@ def _arrow_table(name: str) -> Any:
         fail(f"Cannot read {name!r} as Arrow: {error}", cause=error)
 
 
-def _parquet_marks(opened: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
-    """Each file with a mark that is the same for files of the same columns and types; one query for all of them."""
+def _parquet_marks(opened: Any, names: Sequence[str]) -> dict[str, Any]:
+    """By file, a mark that is the same for files of the same columns and types; one query for all of them."""
     if len(names) == 1:
-        return [(names[0], 0)]
+        return {}
     column = "concat_ws('|', name, type, num_children, converted_type, scale, precision, logical_type)"
     source = f"parquet_schema([{_listed_names(names)}])"
     query = f"SELECT file_name, hash(list_sort(list({column}))) FROM {source} GROUP BY file_name"
-    found = dict(opened.sql(query).fetchall())
-    return [(name, found.get(name, name)) for name in names]
+    return dict(opened.sql(query).fetchall())
 
 
 def _listed(opened: Any, name: str) -> list[str]:
@@ -436,11 +405,11 @@ def read(files: Files, use: Callable[[FileTable], Result]) -> Result:
             return use(_table(opened, files, whole=False))
         except duckdb.Error as error:
             if not files.text:
-                raise InvalidPredictions(_explained(opened, files, error)) from error
+                fail(_explained(opened, files, error), cause=error)
         try:
             return use(_table(opened, files, whole=True))
         except duckdb.Error as error:
-            raise InvalidPredictions(_explained(opened, files, error)) from error
+            fail(_explained(opened, files, error), cause=error)
 
 
 #: The extension of DuckDB that reads from an address, by how it begins; the others need httpfs.
@@ -451,13 +420,12 @@ def _load_extensions(opened: Any, files: Files) -> None:
     """Load what remote files need, if it is installed; nothing is ever downloaded."""
     import duckdb
 
-    for _, name in files.each:
-        if is_remote(name):
-            extension = _EXTENSIONS.get(name.partition("://")[0].lower(), "httpfs")
-            try:
-                opened.execute(f"LOAD {extension}")
-            except duckdb.Error as error:
-                raise ImportError(_LACKING.format(name=name, extension=extension)) from error
+    for name in (name for _, name in files.each if is_remote(name)):
+        extension = _EXTENSIONS.get(name.partition("://")[0].lower(), "httpfs")
+        try:
+            opened.execute(f"LOAD {extension}")
+        except duckdb.Error as error:
+            fail(_LACKING.format(name=name, extension=extension), ImportError, cause=error)
 
 
 def _require_all_rows(opened: Any, files: Files) -> None:
@@ -465,9 +433,9 @@ def _require_all_rows(opened: Any, files: Files) -> None:
     for name in files.names.get("csv", ()):
         if not is_remote(name) and name not in files.checked:
             header = read_header(name)
-            if not every_line_is_a_row(name, header):
+            if not csv_files.every_line_is_a_row(name, header):
                 found = opened.sql(f"SELECT count(*) FROM {_csv_scan(header, [name], hive=False)}").fetchall()[0][0]
-                require_rows(name, header, found)
+                csv_files.require_rows(name, header, found)
             files.checked.add(name)
 
 
@@ -478,9 +446,8 @@ def filtered(relation: Any, where: str, refused: Mapping[str, str]) -> Any:
     try:
         return relation.filter(where)
     except (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException) as error:
-        explained = unusable(where, refused)
-        message = explained or f"where is not a condition on the columns, {where!r}: {first_line(error)}"
-        raise InvalidPredictions(message) from error
+        words = f"where is not a condition on the columns, {where!r}: {first_line(error)}"
+        fail(unusable(where, refused) or words, cause=error)
 
 
 def unusable(sql: str, refused: Mapping[str, str]) -> str | None:
@@ -494,9 +461,8 @@ def first_line(error: Exception) -> str:
 
 
 def _table(opened: Any, files: Files, *, whole: bool) -> FileTable:
-    parts = [
-        part for kind, names in files.names.items() for part in alike_parts(opened, files, kind, names, whole=whole)
-    ]
+    each = files.names.items()
+    parts = [part for kind, names in each for part in alike_parts(opened, files, kind, names, whole=whole)]
     if len(parts) == 1:
         return FileTable(opened, files, parts, Schema(parts[0].types, dict(parts[0].refused)), whole)
 
@@ -505,7 +471,7 @@ def _table(opened: Any, files: Files, *, whole: bool) -> FileTable:
 
     schema = common_schema(parts, is_empty)
     if not schema.types:
-        raise InvalidPredictions(next(iter(schema.refused.values())))
+        fail(next(iter(schema.refused.values())))
     return FileTable(opened, files, parts, schema, whole)
 
 

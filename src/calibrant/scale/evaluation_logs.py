@@ -99,11 +99,10 @@ class EvaluationLog:
         Answers without a known outcome or confidence raise an error, unless they are to be left out.
         """
         self.require_known(drop_missing=drop_missing)
-        correct, confidence = (self.columns[name].astype(np.float64) for name in ("correct", "confidence"))
-        there = self.known
-        question = self.columns["question"][there]
+        correct, confidence = (self.columns[name][self.known].astype(np.float64) for name in ("correct", "confidence"))
+        question = self.columns["question"][self.known]
         repeated = len(np.unique(question)) < len(question)
-        return Confidence(correct[there], confidence[there], group=question if repeated else None)
+        return Confidence(correct, confidence, group=question if repeated else None)
 
     def models(self, *, drop_missing: bool = False) -> dict[str, Confidence]:
         """The answers of each model, in the same order of questions, ready for `compare`.
@@ -219,6 +218,11 @@ class Wanted:
     answers: Mapping[str, str] | None
     notes: list[str]
 
+    def note(self, text: str, *, where: object = True) -> None:
+        """Add a note where there is something to be said."""
+        if where:
+            self.notes.append(text)
+
 
 def logs_in(path: Path) -> Iterator[tuple[Path, Kind]]:
     """The logs that a path is or holds; folders are searched."""
@@ -266,7 +270,7 @@ def _lm_eval(path: Path, wanted: Wanted) -> Iterator[Answer]:
     """Samples of lm-evaluation-harness: a line per question and filter."""
     samples = list(_lines(path))
     metric, chosen = _metric(path, samples, wanted.correct)
-    wanted.notes.append(f"correct: metric {metric!r}, filter {chosen!r}.")
+    wanted.note(f"correct: metric {metric!r}, filter {chosen!r}.")
     task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT[\d.\-]+$", "", path.stem)
     model = path.resolve().parent.name
     sure: list[float] = []
@@ -279,7 +283,7 @@ def _lm_eval(path: Path, wanted: Wanted) -> Iterator[Answer]:
     per = " per character" if metric == "acc_norm" else ""
     none = "confidence: none, since answers were generated, not chosen by their log-likelihood."
     said = f"confidence: softmax of the log-likelihoods{per} of the choices."
-    wanted.notes.append(none if sure and all(map(math.isnan, sure)) else said)
+    wanted.note(none if sure and all(map(math.isnan, sure)) else said)
 
 
 def _metric(path: Path, samples: list[dict[str, Any]], asked: str | None) -> tuple[str, str]:
@@ -293,11 +297,8 @@ def _metric(path: Path, samples: list[dict[str, Any]], asked: str | None) -> tup
     rows = Counter(str(one.get("filter", "none")) for one in samples)
     fit = [pair for pair, count in found.items() if count == rows[pair[1]]]
     alone = len(rows) == 1
-    if asked is not None:
-        name, _, chosen = asked.partition(",")
-        matching = [pair for pair in fit if pair[0] == name and chosen in ("", pair[1])]
-    else:
-        matching = fit
+    name, _, chosen = (asked or "").partition(",")
+    matching = [pair for pair in fit if asked is None or (pair[0] == name and chosen in ("", pair[1]))]
     if len(matching) == 1:
         return matching[0]
     choices = ", ".join(repr(name if alone else f"{name},{chosen}") for name, chosen in sorted(fit)) or "none"
@@ -328,7 +329,11 @@ GRADES = {"C": 1.0, "I": 0.0, "N": 0.0, "P": math.nan}
 
 def _inspect(path: Path, wanted: Wanted) -> Iterator[Answer]:
     """A log of Inspect: a sample per question and epoch."""
-    head, samples = _inspect_json(path) if path.suffix == ".json" else _inspect_zip(path)
+    if path.suffix == ".json":
+        head = json.loads(path.read_text(encoding="utf-8"))  # NaN is a bare constant, which json reads
+        samples = head.get("samples") or []
+    else:
+        head, samples = _inspect_zip(path)
     if not isinstance(head.get("eval"), dict):
         fail(f"{path} is not a log of Inspect: it has no 'eval'.")
     model, task = str(head["eval"].get("model", "")), str(head["eval"].get("task", ""))
@@ -347,15 +352,10 @@ def _inspect(path: Path, wanted: Wanted) -> Iterator[Answer]:
             letters += not math.isnan(sure)
         judged = math.nan if wanted.judge is None else _score(one["scores"], wanted.judge)
         yield Answer(f"{task}/{one['id']}", model, task, int(one.get("epoch", 1)), value, sure, judged)
-    if failed:
-        wanted.notes.append(f"Left out {failed:,} samples with an error, withdrawn, or without a score.")
-    if partial:
-        wanted.notes.append(f"{partial:,} answers are partly right or have no grade: they have no outcome.")
-    if wanted.confidence is None:
-        said = (
-            "probability of the answer's letter among letters." if letters else "none, no log-probabilities of letters."
-        )
-        wanted.notes.append(f"confidence: {said}")
+    wanted.note(f"Left out {failed:,} samples with an error, withdrawn, or without a score.", where=failed)
+    wanted.note(f"{partial:,} answers are partly right or have no grade: they have no outcome.", where=partial)
+    some, none = "probability of the answer's letter among letters.", "none, no log-probabilities of letters."
+    wanted.note(f"confidence: {some if letters else none}", where=wanted.confidence is None)
 
 
 def _scorer(path: Path, scores: Mapping[str, Any], wanted: Wanted) -> str:
@@ -368,8 +368,7 @@ def _scorer(path: Path, scores: Mapping[str, Any], wanted: Wanted) -> str:
             fail(f"{path}: scorers {sorted(scores)}. Say which one is correct=, and which is judge= or confidence=.")
         (chosen,) = found
     note = f"correct: scorer {chosen!r}."
-    if note not in wanted.notes:
-        wanted.notes.append(note)
+    wanted.note(note, where=note not in wanted.notes)
     return chosen
 
 
@@ -391,12 +390,7 @@ def _score(scores: Mapping[str, Any], name: str) -> float:
         return math.nan
 
 
-def _inspect_json(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
-    log = json.loads(path.read_text(encoding="utf-8"))  # NaN is a bare constant, which json reads
-    return log, log.get("samples") or []
-
-
-def _inspect_zip(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
+def _inspect_zip(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Header and samples; a log that is still written has its header in the journal."""
     with zipfile.ZipFile(path) as archive:
         names = dict.fromkeys(archive.namelist())  # of members with one name the last counts
@@ -415,8 +409,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        message = f"{archive.filename} is compressed by zstandard: install pyarrow (pip install 'calibrant[files]')."
-        raise ImportError(message) from error
+        remedy = "install pyarrow (pip install 'calibrant[files]')"
+        fail(f"{archive.filename} is compressed by zstandard: {remedy}.", ImportError, cause=error)
     file: Any = archive.fp
     file.seek(info.header_offset + 26)
     before = sum(struct.unpack("<HH", file.read(4)))  # lengths of name and extra field
@@ -427,17 +421,14 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
 
 def _answer_token(sample: Mapping[str, Any], answer: Any) -> float:
     """How probable the letter of the answer was among letters, at its last place; NaN where that is not known."""
-    choices = ((sample.get("output") or {}).get("choices") or [{}])[0]
-    tokens = (choices.get("logprobs") or {}).get("content") or []
+    choice = ((sample.get("output") or {}).get("choices") or [{}])[0]
     said = str(answer or "").strip()
-    if not re.fullmatch("[A-Z]", said):
-        return math.nan
-    return _letter(tokens, said)[1]
+    return _letter(choice, said)[1] if re.fullmatch("[A-Z]", said) else math.nan
 
 
-def _letter(tokens: Sequence[Mapping[str, Any]], only: str | None = None) -> tuple[str | None, float, float]:
+def _letter(choice: Mapping[str, Any], only: str | None = None) -> tuple[str | None, float, float]:
     """The last token that is a letter (or this one): itself, its part of the mass of letters, and that mass."""
-    for token in reversed(tokens):
+    for token in reversed((choice.get("logprobs") or {}).get("content") or []):
         said = str(token["token"]).strip()
         if not re.fullmatch("[A-Z]", said) or only not in (None, said):
             continue
@@ -454,16 +445,15 @@ def _letter(tokens: Sequence[Mapping[str, Any]], only: str | None = None) -> tup
 
 def _helm(folder: Path, wanted: Wanted) -> Iterator[Answer]:
     """A run folder of HELM: a record per instance, perturbation and trial."""
-    spec, records = (
-        json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("run_spec", "per_instance_stats")
-    )
+    names = ("run_spec.json", "per_instance_stats.json")
+    spec, records = (json.loads((folder / name).read_text("utf-8")) for name in names)
     adapter = spec.get("adapter_spec", {})
     model, task = str(adapter.get("model") or adapter.get("model_deployment")), str(spec.get("name", "")).split(":")[0]
     metric, sure = wanted.correct or "exact_match", wanted.confidence or "max_prob"
-    wanted.notes.append(f"correct: statistic {metric!r}. confidence: statistic {sure!r}.")
+    wanted.note(f"correct: statistic {metric!r}. confidence: statistic {sure!r}.")
     original = [one for one in records if (one.get("perturbation") or {}).get("name") in (None, "identity")]
-    if len(original) < len(records):
-        wanted.notes.append(f"Left out {len(records) - len(original):,} perturbed copies of instances.")
+    copies = len(records) - len(original)
+    wanted.note(f"Left out {copies:,} perturbed copies of instances.", where=copies)
     zero, fractions, none = 0, 0, True
     for one in original:
         stats = {stat["name"]["name"]: _mean(stat) for stat in one["stats"]}
@@ -474,22 +464,18 @@ def _helm(folder: Path, wanted: Wanted) -> Iterator[Answer]:
             zero, confidence = zero + 1, math.nan
         if value not in (0.0, 1.0):
             fractions, value = fractions + (not math.isnan(value)), math.nan
-        yield Answer(
-            f"{task}/{one['instance_id']}", model, task, int(one.get("train_trial_index", 0)), value, confidence
-        )
-    if zero:
-        wanted.notes.append(f"{zero:,} answers have log-probabilities of 0, as of models without any: no confidence.")
-    if none:
-        wanted.notes.append(f"No answer has the statistic {sure!r}: no confidence.")
-    if fractions:
-        wanted.notes.append(f"{fractions:,} answers are partly right ({metric} between 0 and 1): they have no outcome.")
+        question, trial = f"{task}/{one['instance_id']}", int(one.get("train_trial_index", 0))
+        yield Answer(question, model, task, trial, value, confidence)
+    wanted.note(f"{zero:,} answers have log-probabilities of 0, as of models without any: no confidence.", where=zero)
+    wanted.note(f"No answer has the statistic {sure!r}: no confidence.", where=none)
+    note = f"{fractions:,} answers are partly right ({metric} between 0 and 1): they have no outcome."
+    wanted.note(note, where=fractions)
 
 
 def _mean(stat: Mapping[str, Any]) -> float:
-    value = stat.get("mean")
-    if value is None:
-        value = stat["sum"] / stat["count"] if stat.get("count") else math.nan
-    return float(value)
+    if stat.get("mean") is not None:
+        return float(stat["mean"])
+    return float(stat["sum"] / stat["count"]) if stat.get("count") else math.nan
 
 
 def _batch(path: Path, wanted: Wanted) -> Iterator[Answer]:
@@ -500,32 +486,24 @@ def _batch(path: Path, wanted: Wanted) -> Iterator[Answer]:
             "read_eval(path, answers={custom_id: letter}); on the command line, name a file with columns custom_id and "
             "answer beside it."
         )
-    failed, unknown, masses = 0, 0, []
+    failed, unknown, masses = 0, 0, list[float]()
     for one in _lines(path):
         response = one.get("response") or {}
         if one.get("error") or response.get("status_code") != 200:
             failed += 1
             continue
         body, question = response["body"], str(one["custom_id"])
-        tokens = (body["choices"][0].get("logprobs") or {}).get("content") or []
-        said, sure, mass = _letter(tokens)
+        said, sure, mass = _letter(body["choices"][0])
         right = wanted.answers.get(question)
         unknown += right is None
         known = right is not None and said is not None
         masses.append(mass)
         yield Answer(question, str(body.get("model")), "batch", 1, float(said == right) if known else math.nan, sure)
-    if failed:
-        wanted.notes.append(f"Left out {failed:,} requests that failed.")
-    if unknown:
-        wanted.notes.append(f"{unknown:,} answers are not among answers=.")
-    if masses:
-        held = np.array(masses)
-        wanted.notes.append("confidence: probability of the last letter that was said, among letters.")
-        if (held < 1).any():
-            least = np.nanmin(held)
-            wanted.notes.append(
-                f"Letters hold at least {least:.0%} of the probability ({np.isnan(held).sum():,} have none)."
-            )
+    wanted.note(f"Left out {failed:,} requests that failed.", where=failed)
+    wanted.note(f"{unknown:,} answers are not among answers=.", where=unknown)
+    wanted.note("confidence: probability of the last letter that was said, among letters.", where=masses)
+    least, none = min((mass for mass in masses if mass < 1), default=1.0), sum(map(math.isnan, masses))
+    wanted.note(f"Letters hold at least {least:.0%} of the probability ({none:,} have none).", where=least < 1)
 
 
 READERS: dict[Kind, Callable[[Path, Wanted], Iterator[Answer]]] = {
