@@ -1,11 +1,13 @@
 """The default test of binary predictions: level, slope and shape."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.inference.multiscale import _cells_that_count, _drawn_rows, with_drawn
+from calibrant.inference.multiscale import _cells_that_count, _drawn_rows, _of_clusters, with_drawn
 from calibrant.inference.sample import Sample
 from tests.inference.worlds import BENT
 
@@ -144,3 +146,15 @@ def test_few_rows_of_unequal_weights_are_simulated_one_by_one():
     )
     np.testing.assert_allclose(one_by_one, none, atol=4.5 * np.sqrt(0.25 / 9999))
     assert np.abs(alike - none).max() > 0.03
+
+
+def test_signs_of_clusters_are_those_of_sums_about_zero():
+    """The p-value of all signs that there are; a correction for an estimated mean would make it twice as large."""
+    size, events = np.array([61, 53, 42, 34, 23, 17, 12, 10, 9, 7]), np.array([34, 41, 25, 26, 11, 13, 7, 7, 5, 3])
+    cluster = np.repeat(np.arange(10), size)
+    data = cal.Binary(
+        np.concatenate([np.arange(n) < k for n, k in zip(size, events, strict=True)]), np.full(268, 0.5), group=cluster
+    )
+    sums = np.abs(np.array(list(product((-1, 1), repeat=10))) @ (size / 2 - events))
+    exact = np.mean(sums >= sums[0])
+    assert _of_clusters(Sample.with_clusters(data, needed_by="a test"), 999, 0)[2] == pytest.approx(exact, abs=0.012)

@@ -15,7 +15,7 @@ from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
 from calibrant.inference.sample import CLUSTERED_LEVEL_SHARE, LEVEL_SHARE, SLOPE_SHARE, EventRate, Sample, uncertain
 from calibrant.inference.validation_intervals import SlopeStatement
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.cells import FineSample, PooledCells
+from calibrant.numerics.cells import FineSample, PooledCells, effective_clusters
 from calibrant.numerics.confidence_limits import mid_p_value
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import accumulate_rows
@@ -173,8 +173,10 @@ def _of_rows(cells: PooledCells, samples: Iterable[Floats]) -> tuple[float, floa
 def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, float]:
     """The same of clusters: the larger of the p-values of random signs and of calibrated outcomes."""
     fine, rng = sample.fine(facing=True).merged(_CLUSTER_CELLS), generator(seed, "multiscale test, clusters")
-    cells = fine.cells
-    drawn = np.concatenate([cells.gap[:, None], fine.noise(draws, seed).outcomes(cells.predicted)], axis=1)
+    cells, weight = fine.cells, fine.weight
+    # Sums whose mean is zero are as likely with either sign: of calibrated rows, without the correction for a mean.
+    exact = 1.0 if weight is None else np.sqrt(1 - 1 / effective_clusters(weight.sum(axis=1)))
+    drawn = np.concatenate([cells.gap[:, None], exact * fine.noise(draws, seed).outcomes(cells.predicted)], axis=1)
     shares = (1 - CLUSTERED_LEVEL_SHARE, CLUSTERED_LEVEL_SHARE)
     smallest, shape, p = _ranked(_tails(signed_statistics(cells, [cells.predicted[:, None] - drawn])), shares)
     if p > _HOPELESS:
