@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -36,16 +36,20 @@ from calibrant.results.estimate import Component, Significance
 #: The components, with their shares of the level; where some are absent, the others share theirs.
 #: Test: tests/inference/test_forecast_tests.py::test_shares_of_the_level.
 SHARES = {
-    "bias": 0.36,
-    "spread": 0.30,
+    "bias": 0.35,
+    "spread": 0.31,
     "skewness": 0.07,
-    "tails": 0.07,
-    "shape": 0.05,
-    "spread by width": 0.10,
+    "tails": 0.06,
+    "shape": 0.04,
+    "spread by width": 0.12,
     "bias by width": 0.05,
 }
 _NAMES = tuple(SHARES)
 _SHAPE = _NAMES.index("shape")
+
+#: Components are combined by the mean of p to this power, so that several which are small count for more than one.
+#: Test: tests/inference/test_forecast_tests.py::test_two_faults_are_stronger_evidence_than_one.
+_POWER = -0.8
 
 #: A score is used if at least this part of its variance is not that of the scores before it.
 #: Test: tests/inference/test_forecast_tests.py::test_few_levels_have_fewer_components.
@@ -100,9 +104,9 @@ class ForecastTest(validation.Simulated):
     below 100 rows).
 
     Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
-    bias 0.36, spread 0.30, spread by width 0.10, skewness and tails 0.07, shape and bias by width 0.05. The p-value is
-    the rank of :math:`\min_k p_k / w_k` among those of samples simulated from the forecasts; beyond all of these it is
-    that minimum itself (Bonferroni). `decided` is the component with the strongest evidence among those that reject by
+    bias 0.35, spread 0.31, spread by width 0.12, skewness 0.07, tails 0.06, bias by width 0.05, shape 0.04. The p-value
+    is the rank of :math:`\sum_k w_k p_k^{-0.8}` (a mean of e-values) among those of samples simulated from the
+    forecasts; beyond all of these it is :math:`\min_k p_k / w_k` (Bonferroni). `decided` is the component with the strongest evidence among those that reject by
     themselves, if it also stands out against the variance of its own scores in the sample; otherwise it is the shape.
 
     Equal draws share the mean score of their ranks, and counts that of their jump of F. Where outcomes equal quantiles,
@@ -125,7 +129,7 @@ class ForecastTest(validation.Simulated):
 
     References
     ----------
-    Neyman (1937), Smooth test for goodness of fit; Talagrand, Vautard, Strauss (1997), Evaluation of probabilistic
+    Neyman (1937), Smooth test for goodness of fit; Vovk, Wang (2021), E-values, for the mean; Talagrand, Vautard, Strauss (1997), Evaluation of probabilistic
     prediction systems, for ranks. Level and power: reproduce/results/forecast_tests.md.
 
     Examples
@@ -210,8 +214,7 @@ class _Null(NamedTuple):
     """The law of the components under calibration, from simulated sums and their covariance.
 
     The sums are of 4 scores, of 2 scores times the width, and of counts in bins less their means. `turn` makes the
-    scores uncorrelated; of each component `kept` the quantiles are known, and of each sample the `evidence`: the
-    largest logarithm of a share of the level over its p-value.
+    scores uncorrelated; of each component `kept` the quantiles are known, and of each sample the `evidence`.
     """
 
     covariance: Floats
@@ -230,8 +233,11 @@ class _Null(NamedTuple):
         share = np.array(list(SHARES.values()))[kept]
         quantiles = _quantiles(statistics[:, kept], kept == _SHAPE)
         made = cls(covariance, turn, kept, share / max(float(share.sum()), 1e-9), quantiles, np.zeros(0))
-        logs = made.log_p(statistics)
-        return made._replace(evidence=(np.log(made.share) - logs).max(axis=1, initial=-np.inf))
+        return made._replace(evidence=made.together(made.log_p(statistics)))
+
+    def together(self, log_p: Floats) -> Floats:
+        """The logarithm of the mean of the p-values to a negative power: a multiple of a mean of e-values."""
+        return np.asarray(logsumexp(_POWER * log_p, b=self.share, axis=-1)) if len(self.kept) else log_p.sum(axis=-1)
 
     def log_p(self, statistics: Floats) -> Floats:
         """Logarithms of normal p-values; each side is scaled by its quantile among the simulated samples."""
@@ -446,7 +452,7 @@ def _combined(observed: Floats, null: _Null, against: Floats) -> _Combined:
     logs = null.log_p(observed)
     adjusted = logs - np.log(share)
     smallest = min(max(float(np.exp(adjusted.min())), float(np.finfo(np.float64).tiny)), 1.0)
-    beyond = int((null.evidence >= -adjusted.min() - 1e-9).sum())
+    beyond = int((null.evidence >= null.together(logs) - 1e-9).sum())
     p_value = (1 + beyond) / (draws + 1) if beyond else min(1 / (draws + 1), smallest)
     sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
     parts = zip(kept, np.exp(logs), share, sign, strict=True)
