@@ -106,8 +106,9 @@ class ForecastTest(validation.Simulated):
     Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
     bias 0.35, spread 0.31, spread by width 0.12, skewness 0.07, tails 0.06, bias by width 0.05, shape 0.04. The p-value
     is the rank of :math:`\sum_k w_k p_k^{-0.8}` (a mean of e-values) among those of samples simulated from the
-    forecasts; beyond all of these it is :math:`\min_k p_k / w_k` (Bonferroni). `decided` is the component with the strongest evidence among those that reject by
-    themselves, if it also stands out against the variance of its own scores in the sample; otherwise it is the shape.
+    forecasts; beyond all of these it is :math:`\min_k p_k / w_k` (Bonferroni). `decided` is the component with the
+    strongest evidence among those that reject by themselves, if it also stands out against the variance of its own
+    scores in the sample; otherwise it is the shape.
 
     Equal draws share the mean score of their ranks, and counts that of their jump of F. Where outcomes equal quantiles,
     F(y) is not known: rows are divided over the possible cells such that counts come as near as possible to the
@@ -129,8 +130,9 @@ class ForecastTest(validation.Simulated):
 
     References
     ----------
-    Neyman (1937), Smooth test for goodness of fit; Vovk, Wang (2021), E-values, for the mean; Talagrand, Vautard, Strauss (1997), Evaluation of probabilistic
-    prediction systems, for ranks. Level and power: reproduce/results/forecast_tests.md.
+    Neyman (1937), Smooth test for goodness of fit; Vovk, Wang (2021), E-values, for the mean; Talagrand, Vautard,
+    Strauss (1997), Evaluation of probabilistic prediction systems, for ranks. Level and power:
+    reproduce/results/forecast_tests.md.
 
     Examples
     --------
