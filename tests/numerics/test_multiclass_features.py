@@ -236,6 +236,3 @@ def test_totals_are_the_transpose_of_the_linear_map(k):
 def test_only_leading_classes_and_bands_have_a_class_of_their_own_number():
     entries = rows(np.random.default_rng(3), 10, 50)
     assert SharedFeatures.of(entries).design(entries).leading is entries.index
-    few = rows(np.random.default_rng(3), 10, 5)
-    with pytest.raises(TypeError, match="entries are the classes"):
-        _ = SharedFeatures.of(few).design(few).leading

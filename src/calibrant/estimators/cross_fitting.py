@@ -88,10 +88,9 @@ def checked_norm(norm: Norm) -> Norm:
     """`norm` itself if it is one, an exponent as a float."""
     if isinstance(norm, Distance) or (isinstance(norm, str) and norm in ("squared", "kl")):
         return norm
-    if isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool) and norm >= 1:
-        return float(norm)
-    message = f"norm must be a number of at least 1, math.inf, 'squared', 'kl' or a Distance, got {norm!r}."
-    raise ValueError(message)
+    if isinstance(norm, bool) or not isinstance(norm, (int, float, np.integer, np.floating)) or not norm >= 1:
+        fail(f"norm must be a number of at least 1, math.inf, 'squared', 'kl' or a Distance, got {norm!r}.", ValueError)
+    return float(norm)
 
 
 def finite_norm(norm: float) -> float:
@@ -138,8 +137,8 @@ def _evaluated(norm: Distance, predicted: Floats, q: Floats) -> tuple[Floats, Fl
     if distance.shape != (len(predicted),):
         fail(f"Distance {norm.name!r}: phi must return one number per row, got shape {distance.shape}.", ValueError)
     if slope.shape != predicted.shape:
-        message = f"Distance {norm.name!r}: grad must return an array of shape {predicted.shape}, got {slope.shape}."
-        raise ValueError(message)
+        wrong = f"grad must return an array of shape {predicted.shape}, got {slope.shape}"
+        fail(f"Distance {norm.name!r}: {wrong}.", ValueError)
     return distance, slope
 
 
@@ -147,22 +146,17 @@ def _require_distance(norm: Distance, predicted: Floats) -> None:
     """Refuse what is not 0 where the predictions are right: the conditions of Proposition 2 at q = f."""
     inside = predicted[((predicted > 0) & (predicted < 1)).all(axis=1)]  # a logarithm has no derivative at 0
     distance, slope = _evaluated(norm, inside, inside)
-    if len(inside) and not np.abs(distance).max() <= TOLERANCE:
-        first = int(np.argmax(~(np.abs(distance) <= TOLERANCE)))
-        message = (
-            f"Distance {norm.name!r}: phi(f, f) must be 0, the distance of a prediction from itself; "
-            f"at f = {inside[first].tolist()} it is {distance[first]:.6g}."
-        )
-        raise ValueError(message)
     if predicted.shape[1] > 1:  # probabilities add up to 1, so that a multiple of the vector of ones does nothing
         slope = slope - slope.mean(axis=1, keepdims=True)
-    if len(inside) and not np.abs(slope).max() <= TOLERANCE:
-        first = int(np.argmax(~(np.abs(slope) <= TOLERANCE).all(axis=1)))
-        message = (
-            f"Distance {norm.name!r}: grad(f, f) must be 0 (for multiclass data, a multiple of the vector of ones); "
-            f"at f = {inside[first].tolist()} it is {slope[first].tolist()}."
-        )
-        raise ValueError(message)
+    for what, values in (
+        ("phi(f, f) must be 0, the distance of a prediction from itself", distance[:, None]),
+        ("grad(f, f) must be 0 (for multiclass data, a multiple of the vector of ones)", slope),
+    ):
+        wrong = ~(np.abs(values) <= TOLERANCE).all(axis=1)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            found = f"{values[first, 0]:.6g}" if values.shape[1] == 1 else f"{values[first].tolist()}"
+            fail(f"Distance {norm.name!r}: {what}; at f = {inside[first].tolist()} it is {found}.", ValueError)
 
 
 def _require_convex(norm: Distance, predicted: Floats, recalibrated: Floats) -> None:
@@ -180,13 +174,11 @@ def _require_convex(norm: Distance, predicted: Floats, recalibrated: Floats) -> 
             tangent = here + np.einsum("nd,nd->n", slope, to - at)
             below = there < tangent - TOLERANCE * (1 + np.abs(tangent))
             if below.any():
-                first = int(np.argmax(below))
-                message = (
-                    f"Distance {norm.name!r}: phi must be convex in q, and grad its derivative; at "
-                    f"f = {f[first].tolist()}, phi is {there[first]:.6g} at q = {to[first].tolist()}, below "
-                    f"{tangent[first]:.6g} of the tangent at q = {at[first].tolist()}."
-                )
-                raise ValueError(message)
+                i = int(np.argmax(below))
+                place = f"at f = {f[i].tolist()}, phi is {there[i]:.6g} at q = {to[i].tolist()}"
+                line = f"{tangent[i]:.6g} of the tangent at q = {at[i].tolist()}"
+                wrong = f"phi must be convex in q, and grad its derivative; {place}, below {line}"
+                fail(f"Distance {norm.name!r}: {wrong}.", ValueError)
 
 
 def norm_gradient(d: Floats, p: float) -> Floats:
@@ -228,9 +220,7 @@ def size_bound(norm: Norm, columns: int) -> float | None:
         return norm.bound
     if norm == "kl":
         return None
-    if norm == "squared":
-        return 1.0 if columns == 1 else 2.0
-    return 1.0 if columns == 1 else 2.0 ** (1 / float(norm))
+    return 1.0 if columns == 1 else 2.0 if norm == "squared" else 2.0 ** (1 / float(norm))
 
 
 def _log_gain(predicted: Floats, recalibrated: Floats, outcome: Floats) -> Floats:
@@ -298,8 +288,7 @@ class CrossFitted:
     def fitted(self) -> Reals:
         """The recalibrated probabilities; an error where no map was fitted yet."""
         if self.recalibrated is None:
-            message = "These rows have no map yet."
-            raise RuntimeError(message)
+            fail("These rows have no map yet.", RuntimeError)
         return self.recalibrated
 
     def with_map(self, recalibrated: Reals) -> CrossFitted:
@@ -451,10 +440,8 @@ def _weighted_rows(
     predicted: Reals, observed: NDArray[Any], weight: Floats, fold: Codes, cluster: NDArray[Any] | None
 ) -> CrossFitted:
     """One entry per row that has weight."""
-    some = weight > 0
-    every = CrossFitted(
-        predicted, observed, weight, weight**2, fold, int(some.sum()), cluster, np.arange(len(weight), dtype=np.intp)
-    )
+    some, row = weight > 0, np.arange(len(weight))
+    every = CrossFitted(predicted, observed, weight, weight**2, fold, int(some.sum()), cluster, row)
     return every if some.all() else every.take(some)
 
 
@@ -497,10 +484,9 @@ def _weights(recalibrator: Any, rows: CrossFitted) -> dict[str, Any]:
     """What `fit` is told of the weights: maps of this package also how many rows they stand for, which cells pool."""
     from sklearn.utils.validation import has_fit_parameter
 
-    if not has_fit_parameter(recalibrator, "effective_n"):
-        return {"sample_weight": rows.weight}
     mass = Mass(float(rows.weight.sum()), float(rows.weight_squares.sum()))
-    return {"sample_weight": rows.weight, "effective_n": mass.effective_n}
+    told = {"sample_weight": rows.weight, "effective_n": mass.effective_n}
+    return told if has_fit_parameter(recalibrator, "effective_n") else {"sample_weight": rows.weight}
 
 
 def _fresh(recalibrator: Any) -> Any:
@@ -519,11 +505,9 @@ def _fresh(recalibrator: Any) -> Any:
 def _columns(model: Any, scores: Reals) -> Floats:
     """Predicted probabilities with one column per class of the task; a class the map never saw gets zero."""
     predicted = np.asarray(model.predict_proba(scores), dtype=np.float64)
-    wide = max(scores.shape[1], 2)
-    full = np.zeros((len(scores), wide))
+    full = np.zeros((len(scores), max(scores.shape[1], 2)))
     if predicted.ndim == 1:
         predicted = np.stack([1 - predicted, predicted], axis=1)
     classes = getattr(model, "classes_", None)
-    known = np.arange(wide) if classes is None else np.asarray(classes).astype(np.intp)
-    full[:, known] = predicted
+    full[:, slice(None) if classes is None else np.asarray(classes).astype(np.intp)] = predicted
     return full[:, 1:] if scores.shape[1] == 1 else full

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Column, Columns, Predictions
+from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import Norm, checked_norm, finite_norm, function_gradient, norm_label
 from calibrant.estimators.proper_scores import Score, log_loss, log_provenance
 from calibrant.estimators.variational_engine import Bound, Settings, TopLabel, Variational
@@ -294,37 +295,33 @@ def pu_variational_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
     `PUPlatt`.
     """
     if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
-        message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
-        raise ValueError(message)
+        allowed = "a number of at least 1, 'squared' or 'kl' on positive-unlabeled data"
+        fail(f"norm must be {allowed}, got {norm!r}.", ValueError)
     repeats = settings.repeats or 1
-    found = [_cross_fitted(data, norm, settings, repeat) for repeat in range(repeats)]
-    value, error = np.mean(found, axis=0)
-    words = f"{settings.folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(settings.recalibrator)}"
-    details: dict[str, Any] = {}
+    value, error = np.mean([_cross_fitted(data, norm, settings, repeat) for repeat in range(repeats)], axis=0)
+    map_name = "PUPlatt" if settings.recalibrator is None else type(settings.recalibrator).__name__
+    words, more = f"{settings.folds} folds{f' x {repeats}' if repeats > 1 else ''}, {map_name}", dict[str, Any]()
     if norm == "kl":
-        words, details = log_provenance(words, settings.floor, infinite=0 if np.isfinite(value) else None)
-    return Estimate(
-        float(value),
-        name=f"Variational error ({norm_label(norm)})",
-        method=words,
-        n=len(data),
-        details={"standard_error": float(error), **details},
-    )
+        words, more = log_provenance(words, settings.floor, infinite=0 if np.isfinite(value) else None)
+    name, details = f"Variational error ({norm_label(norm)})", {"standard_error": float(error), **more}
+    return Estimate(float(value), name=name, method=words, n=len(data), details=details)
 
 
 def _cross_fitted(data: PositiveUnlabeled, norm: Any, settings: Settings, repeat: int) -> tuple[float, float]:
     """Value and standard error from one division into folds."""
+    from sklearn.base import clone
+
     positive, unlabeled = _folds(data, settings.folds, generator(settings.seed, "folds of positives", repeat))
     recalibrated = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
     for fold in range(settings.folds):
-        fitted = _fitted(settings.recalibrator, _without(data, positive != fold, unlabeled != fold))
+        fresh = _Platt() if settings.recalibrator is None else clone(settings.recalibrator)
+        fitted = fresh.fit(_without(data, positive != fold, unlabeled != fold))
         for out, side, where in zip(recalibrated, (data.positive, data.unlabeled), (positive, unlabeled), strict=True):
             if (where == fold).any():
                 out[where == fold] = fitted.predict_proba(side[where == fold])[:, 1]
     if norm == "kl":
-        after = PositiveUnlabeled(
-            recalibrated[0], _rest(data, recalibrated[1]), prior=data.prior, scenario=data.scenario
-        )
+        sides = recalibrated[0], _rest(data, recalibrated[1])
+        after = PositiveUnlabeled(*sides, prior=data.prior, scenario=data.scenario)
         if data.weight is not None:
             after._attach(data.weight, None)
         gain = log_loss(data, floor=settings.floor) - log_loss(after, floor=settings.floor)
@@ -339,20 +336,13 @@ def _contributions(data: PositiveUnlabeled, recalibrated: list[Floats], norm: An
         return -2 * (f_p - recalibrated[0]), f_u**2 - recalibrated[1] ** 2
     # Positives have no weight in the norm: the rows of the population are the unlabeled ones.
     weight = np.concatenate([np.zeros(len(f_p)), _shares(len(f_u), data.unlabeled_weight)])
-    slope = function_gradient(
-        np.concatenate([recalibrated[0] - f_p, recalibrated[1] - f_u]),
-        finite_norm(norm),
-        weight,
-        np.zeros(len(weight), dtype=np.intp),
-    )
+    gap, one_fold = np.concatenate([recalibrated[0] - f_p, recalibrated[1] - f_u]), np.zeros(len(weight), np.intp)
+    slope = function_gradient(gap, finite_norm(norm), weight, one_fold)
     return slope[: len(f_p)], -slope[len(f_p) :] * f_u
 
 
 def _mean_and_error(data: PositiveUnlabeled, of_p: Floats, of_u: Floats) -> tuple[float, float]:
-    w_p, w_u = (
-        np.full(len(values), 1 / len(values)) if weight is None else weight / weight.sum()
-        for values, weight in ((of_p, data.positive_weight), (of_u, data.unlabeled_weight))
-    )
+    w_p, w_u = _shares(len(of_p), data.positive_weight), _shares(len(of_u), data.unlabeled_weight)
     first, second = float(w_p @ of_p), float(w_u @ of_u)
     noise_p, noise_u = data.prior * w_p * (of_p - first), w_u * (of_u - second)
     if data.nested:  # the labelled rows are the first of all rows
@@ -369,34 +359,23 @@ def _folds(data: PositiveUnlabeled, folds: int, rng: np.random.Generator) -> tup
     else:
         fold = np.concatenate([fold_of_rows(size, [1] * folds, seed=rng) for size in (split, len(data.unlabeled))])
     if min(len(np.unique(fold[:split])), len(np.unique(fold))) < 2:
-        message = f"Cross-fitting needs positives in at least two folds, got {split} positives in {folds} folds."
-        raise ValueError(message)
+        fail(
+            f"Cross-fitting needs positives in at least two folds, got {split} positives in {folds} folds.", ValueError
+        )
     return fold[:split], fold if data.nested else fold[split:]
 
 
 def _without(data: PositiveUnlabeled, positive: NDArray[np.bool_], unlabeled: NDArray[np.bool_]) -> PositiveUnlabeled:
-    rest = _rest(data, unlabeled)
-    weight = None
+    rest, weight = _rest(data, unlabeled), None
     if data.weight is not None:
         weight = np.concatenate([data.positive_weight[positive], _rest(data, data.unlabeled_weight)[rest]])
-    return PositiveUnlabeled(
-        data.positive[positive],
-        _rest(data, data.unlabeled)[rest],
-        prior=data.prior,
-        scenario=data.scenario,
-        weight=weight,
-    )
+    sides = data.positive[positive], _rest(data, data.unlabeled)[rest]
+    return PositiveUnlabeled(*sides, prior=data.prior, scenario=data.scenario, weight=weight)
 
 
 def _rest(data: PositiveUnlabeled, values: NDArray[Any]) -> NDArray[Any]:
     """The rows that are not labelled: all of the unlabeled sample, or what follows the positives in a single one."""
     return values[len(data.positive) :] if data.nested else values
-
-
-def _fitted(recalibrator: Any, data: PositiveUnlabeled) -> Any:
-    from sklearn.base import clone
-
-    return (_Platt() if recalibrator is None else clone(recalibrator)).fit(data)
 
 
 class _Platt:
@@ -420,7 +399,3 @@ class _Platt:
 
 def _shares(size: int, weight: Floats | None) -> Floats:
     return np.full(size, 1 / size) if weight is None else weight / weight.sum()
-
-
-def _name(recalibrator: Any) -> str:
-    return "PUPlatt" if recalibrator is None else type(recalibrator).__name__

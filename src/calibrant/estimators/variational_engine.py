@@ -110,14 +110,6 @@ class CrossFittedBound:
 Bound = SplitSampleBound | CrossFittedBound
 
 
-def cross_fitted_interval(value: float, error: float, bound: CrossFittedBound) -> Interval:
-    """Everything above the estimate minus its inflated error."""
-    from scipy.special import ndtri
-
-    low = value - float(ndtri(bound.level)) * bound.inflation * error
-    return Interval(low, math.inf, bound.level, repr(bound), side="lower", assumption="approximate: folds share rows")
-
-
 def split_sample_interval(
     contributions: Floats, count: Floats, size: float, bound: SplitSampleBound, *, seed: int, salt: int
 ) -> Interval:
@@ -126,23 +118,15 @@ def split_sample_interval(
     Bets depend on the order, which is random: sorted contributions in an order that the seed alone decides would not be
     independent draws. The `salt` tells samples apart.
     """
-    n = int(count.sum())
-    shifted = (np.clip(contributions, -size, size) + size) / (2 * size)
-    if n <= BETTING_ROWS:
+    shifted, alpha = (np.clip(contributions, -size, size) + size) / (2 * size), 1 - bound.level
+    if count.sum() <= BETTING_ROWS:
         rows = np.repeat(shifted, count.astype(np.intp))
-        low = betting_lower_bound(generator(seed, "order of contributions", salt).permutation(rows), 1 - bound.level)
-        how = "betting"
+        low = betting_lower_bound(generator(seed, "order of contributions", salt).permutation(rows), alpha)
     else:
-        low = bernstein_lower_bound(shifted, count, 1 - bound.level)
-        how = "empirical Bernstein"
-    return Interval(
-        (2 * low - 1) * size,
-        math.inf,
-        bound.level,
-        f"{bound!r}, {how}",
-        side="lower",
-        assumption="independent rows; exact for any n",
-    )
+        low = bernstein_lower_bound(shifted, count, alpha)
+    method = f"{bound!r}, {'betting' if count.sum() <= BETTING_ROWS else 'empirical Bernstein'}"
+    assumption = "independent rows; exact for any n"
+    return Interval((2 * low - 1) * size, math.inf, bound.level, method, side="lower", assumption=assumption)
 
 
 TopLabel = Literal[False, "reduced", "full"]
@@ -256,20 +240,14 @@ class Variational:
         details = {"standard_error": error, **details}
         return Estimate(value, name=f"Refinement ({score})", method=method, n=self.runs[0].n, details=details)
 
-    def _estimate(self, norm: Norm, part: Part, name: str, **details: float) -> Estimate:
-        value, error = self._values(norm, part)
-        method = self.method
-        more: dict[str, Any] = {}
+    def _estimate(self, norm: Norm, part: Part, name: str, **details: Any) -> Estimate:
+        (value, error), method = self._values(norm, part), self.method
         if norm == "kl":
             method, more = self._provenance(lambda rows: self._contributions(rows, norm, part))
-        return Estimate(
-            value,
-            name=f"{name} ({norm_label(norm)})",
-            method=method,
-            n=self.runs[0].n,
-            interval=self._interval(norm, part, value, error),
-            details={"standard_error": error, **details, **more},
-        )
+            details |= more
+        name, interval = f"{name} ({norm_label(norm)})", self._interval(norm, part, value, error)
+        details = {"standard_error": error, **details}
+        return Estimate(value, name=name, method=method, n=self.runs[0].n, interval=interval, details=details)
 
     def _values(self, norm: Norm, part: Part) -> tuple[float, float]:
         """Estimate and plain standard error."""
@@ -311,7 +289,10 @@ class Variational:
         if bound is None:
             return None
         if not isinstance(bound, SplitSampleBound):
-            return cross_fitted_interval(value, error, bound)
+            from scipy.special import ndtri
+
+            low, shared = value - float(ndtri(bound.level)) * bound.inflation * error, "approximate: folds share rows"
+            return Interval(low, math.inf, bound.level, repr(bound), side="lower", assumption=shared)
         rows = self.runs[0]
         if rows.columns == 1 and not isinstance(norm, str | Distance):
             norm = 1.0  # contributions to the others have no bound, and none of them is below the L1 error
@@ -348,8 +329,8 @@ def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:
     if not isinstance(source, Predictions):
         return tables_by_fold(source)
     if not isinstance(source, Multiclass):
-        message = f"The variational estimate needs Binary or Multiclass predictions, got {type(source).__name__}."
-        raise TypeError(message)
+        wrong = type(source).__name__
+        fail(f"The variational estimate needs Binary or Multiclass predictions, got {wrong}.", TypeError)
     if settings.top_label == "reduced":
         return _rows(source.top_label(), settings, seed)
     return multiclass_rows(source, settings.sizes, seed)
@@ -358,8 +339,10 @@ def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:
 def _evaluation_part(rows: CrossFitted) -> CrossFitted:
     """The last fold of a split sample, which must be of independent rows without weights."""
     if rows.cluster is not None or not np.array_equal(rows.weight, rows.weight_squares):
-        message = "The split-sample bound is exact only for independent rows without weights; use CrossFittedBound."
-        raise ValueError(message)
+        fail(
+            "The split-sample bound is exact only for independent rows without weights; use CrossFittedBound.",
+            ValueError,
+        )
     part = rows.take(rows.fold == TRAINING_PARTS)
     if rows.columns == 1:  # no result depends on the order of rows; multiclass rows have an order of their own
         part = part.take(np.lexsort((part.observed, part.predicted[:, 0])))
@@ -371,11 +354,9 @@ def _top(rows: CrossFitted) -> CrossFitted:
     if rows.columns == 1:
         return rows
     best = np.concatenate([part.predicted.argmax(axis=1) for part in rows.blocks()])
-    taken: dict[str, Any] = {
-        name: np.take_along_axis(values, best[:, None], axis=1).astype(np.float64)
-        for name, values in (("predicted", rows.predicted), ("recalibrated", rows.fitted))
-    }
-    return replace(rows, confidence=True, observed=(rows.observed == best).astype(np.float64), **taken)
+    f, g = (np.take_along_axis(p, best[:, None], axis=1).astype(np.float64) for p in (rows.predicted, rows.fitted))
+    right = (rows.observed == best).astype(np.float64)
+    return replace(rows, confidence=True, observed=right, predicted=f, recalibrated=g)
 
 
 def _losses(rows: CrossFitted, score: str, floor: float) -> Floats:
@@ -397,15 +378,13 @@ def _standard_error(rows: CrossFitted, values: Floats) -> float:
     residual = values - rows.weight @ values / total
     if rows.cluster is None:
         return float(np.sqrt(rows.weight_squares @ residual**2) / total)
-    _, unit = np.unique(rows.cluster, return_inverse=True)
-    sums = np.bincount(unit.reshape(-1), rows.weight * residual)
+    unit = np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
+    sums = np.bincount(unit, rows.weight * residual)
     return float(np.sqrt(sums @ sums) / total)
 
 
 def _first_certain_miss(source: Source) -> int | None:
     """The first row that was predicted with certainty and wrongly, for binary rows that were counted in cells."""
     one = source.top_label() if isinstance(source, Multiclass) else source
-    if not isinstance(one, Binary):
-        return None
-    missed = np.flatnonzero(np.abs(one.y_prob - one.y_true) == 1)
-    return int(missed[0]) if len(missed) else None
+    missed = np.abs(one.y_prob - one.y_true) == 1 if isinstance(one, Binary) else np.zeros(1, np.bool_)
+    return int(missed.argmax()) if missed.any() else None

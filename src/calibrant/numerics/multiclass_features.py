@@ -10,7 +10,7 @@ are solved by the Schur complement of the shared part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,10 +95,8 @@ class Entries:
 
 def _band_ends(classes: int) -> list[int]:
     """Ranks at which bands begin, and the number of classes."""
-    ends = [LEADING]
-    while ends[-1] < classes:
-        ends.append(min(2 * ends[-1], classes))
-    return ends
+    doublings = int(np.ceil(np.log2(classes / LEADING)))
+    return [*(LEADING << np.arange(doublings)).tolist(), classes]
 
 
 def _leading_and_bands(logs: Singles) -> tuple[NDArray[np.int32], Singles, Singles]:
@@ -121,26 +119,9 @@ def _leading_and_bands(logs: Singles) -> tuple[NDArray[np.int32], Singles, Singl
     return index, mass, representative
 
 
-class Factor(Protocol):
-    """A factorised information matrix with prior precisions on its diagonal."""
-
-    def solve(self, gradient: Floats) -> Floats:
-        """The Newton step."""
-
-    def variances(self) -> Floats:
-        """The diagonal of the inverse."""
-
-
-class Information(Protocol):
-    """An information matrix without the prior."""
-
-    def factor(self, precision: Floats) -> Factor:
-        """Add the precisions and factorise."""
-
-
 @dataclass(frozen=True, eq=False)
 class DenseInformation:
-    """The covariance of the features under the fitted probabilities."""
+    """The covariance of the features under the fitted probabilities, without the prior."""
 
     matrix: Floats
 
@@ -185,15 +166,13 @@ class DenseFactor:
         """The Newton step."""
         from scipy.linalg import cho_solve
 
-        step: Floats = cho_solve((self.upper, False), gradient, check_finite=False)
-        return step
+        return np.asarray(cho_solve((self.upper, False), gradient, check_finite=False))
 
     def variances(self) -> Floats:
         """The diagonal of the inverse."""
         from scipy.linalg.lapack import dpotri
 
-        inverse: Floats = dpotri(self.upper, lower=0)[0]
-        return inverse.diagonal()
+        return np.asarray(dpotri(self.upper, lower=0)[0].diagonal())
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +235,10 @@ class SchurFactor:
         through = np.einsum("kp,pq,kq->k", self.reduced, self.complement, self.reduced, optimize=True)
         own = np.concatenate([self.inverse[0], self.inverse[2]]) + through
         return np.concatenate([np.diag(self.complement), own])
+
+
+Information = DenseInformation | ClassBlocks
+Factor = DenseFactor | SchurFactor
 
 
 def _centred(shared: Singles, slope: Singles, mean: Reals, weighted: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
@@ -365,22 +348,18 @@ class Design:
     @property
     def leading(self) -> NDArray[np.int32]:
         """Class of each entry where leading classes and bands are the entries."""
-        if self.index is None:
-            message = "The entries are the classes."
-            raise TypeError(message)
+        assert self.index is not None
         return self.index
 
     def linear(self, b: Floats) -> Reals:
         """Contribution of every entry in every row."""
         (n, m, p), k = self.shared.shape, self.classes
         single = b.astype(np.float32)
-        result = (self.shared.reshape(n * m, p) @ single[:p]).reshape(n, m)
-        if self.index is None:
-            result += single[p : p + k]
-            result += self.slope * single[p + k :]
-        else:
-            result += np.append(single[p : p + k], np.float32(0))[self.index]
-            result += self.slope * np.append(single[p + k :], np.float32(0))[self.index]
+        result, own = (self.shared.reshape(n * m, p) @ single[:p]).reshape(n, m), single[p:].reshape(2, k)
+        if self.index is not None:  # bands have none of their own
+            own = np.pad(own, ((0, 0), (0, 1)))[:, self.index]
+        result += own[0]
+        result += self.slope * own[1]
         return result
 
     def take(self, rows: Any) -> Design:
@@ -420,7 +399,7 @@ def _logits(entries: Entries) -> Reals:
     """Log odds of the entries, those of the leading class by its doubt."""
     z, rows = entries.representative, np.arange(len(entries.doubt))
     logit = log_odds_of_logs(z)
-    first = np.zeros(len(z), np.intp) if entries.index is not None else z.argmax(axis=1)
+    first = 0 if entries.index is not None else z.argmax(axis=1)
     logit[rows, first] = z[rows, first] - entries.doubt
     return logit
 

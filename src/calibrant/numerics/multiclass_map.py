@@ -89,9 +89,11 @@ class ConditionalLogit:
         self.observed = design.totals(outcome)
         self.information: Information | None = None
 
-    def start_from(self, other: ConditionalLogit) -> None:
-        """Begin where another fit ended."""
-        self.b, self.precision = other.b.copy(), other.precision.copy()
+    def start_from_rows(self, offset: Reals, some: Codes) -> None:
+        """Begin where a fit to some of the rows ends."""
+        other = ConditionalLogit(self.design.take(some), self.position[some], self.weight[some])
+        other.fit(offset[some], updates=4)
+        self.b, self.precision = other.b, other.precision
 
     def fit(self, offset: Reals, *, updates: int) -> Reals:
         """Coefficients by Newton, then precisions, a few times; the contribution to the logits.
@@ -104,8 +106,7 @@ class ConditionalLogit:
             factor = self._newton(steps=2 if update else 8, refreshes=refreshes)
             if self._update_precision(factor) < _SETTLED:
                 break
-        contribution: Reals = self.eta - offset
-        return contribution
+        return np.asarray(self.eta - offset)
 
     def _newton(self, *, steps: int, refreshes: int) -> Factor:
         """Newton steps from where the fit is; the first `refreshes` of them renew the information matrix."""
@@ -163,10 +164,9 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Rows ready for a map.
+    """Rows ready for a map: standardised log probabilities (n, r) or their principal scores, and cells of log odds.
 
-    `inputs`, (n, r), are standardised log probabilities or their principal scores; `codes`, one (n, F) per size of
-    cells and none with many classes, are cells of the log odds of pairs of classes.
+    `codes` are (n, F) for F pairs of classes, one for each size of cells, and none with many classes.
     """
 
     entries: Entries
@@ -258,9 +258,7 @@ def _principal_axes(logs: Singles, mean: Singles) -> NDArray[np.float64]:
         part -= part.mean(axis=1, keepdims=True)
         products += part.T @ part
     rank = min(PRINCIPAL, classes - 1)
-    _, vectors = eigh(products, subset_by_index=[classes - rank, classes - 1])
-    axes: NDArray[np.float64] = vectors[:, ::-1]
-    return axes
+    return np.asarray(eigh(products, subset_by_index=[classes - rank, classes - 1])[1][:, ::-1])
 
 
 #: With more than twice as many rows, a fit to this many of them gives start and precisions of the first stage. Speed:
@@ -379,7 +377,8 @@ def _fit_few(
     """Stages A and B where all classes are entries: the matrix, and the logits of the rows."""
     many = len(offset) > 2 * FIRST_ROWS
     if many:
-        _start_from_rows(shared, offset, generator(seed, "first rows of a map").permutation(len(offset))[:FIRST_ROWS])
+        some = generator(seed, "first rows of a map").permutation(len(offset))[:FIRST_ROWS]
+        shared.start_from_rows(offset, some)
     matrix = ResidualMatrix(inputs, shared.position, shared.weight)
     own = shared.fit(offset, updates=2 if many else 4)
     residual = matrix.fit(offset + own, updates=4)
@@ -394,19 +393,12 @@ def _fit_many(
     design = shared.design
     matrix = LeadingMatrix(inputs, design.leading, shared.position, shared.weight, design.classes)
     first, second = _halves(len(offset), seed, group)
-    _start_from_rows(shared, offset, first)
+    shared.start_from_rows(offset, first)
     matrix.choose_precision(offset + design.linear(shared.b), first, second)
     own = shared.fit(offset, updates=2)
     residual = matrix.fit(offset + own)
     own = shared.fit(offset + residual, updates=1)
     return matrix.matrix, offset + own + matrix.fit(offset + own)
-
-
-def _start_from_rows(shared: ConditionalLogit, offset: Reals, some: Codes) -> None:
-    """Start stage A where a fit to some of the rows ends."""
-    first = ConditionalLogit(shared.design.take(some), shared.position[some], shared.weight[some])
-    first.fit(offset[some], updates=4)
-    shared.start_from(first)
 
 
 def _halves(rows: int, seed: int, group: Codes | None) -> tuple[Codes, Codes]:
@@ -416,8 +408,8 @@ def _halves(rows: int, seed: int, group: Codes | None) -> tuple[Codes, Codes]:
     if group is None:
         order = rng.permutation(rows)
         return order[:half], order[half : 2 * half]
-    _, unit = np.unique(group, return_inverse=True)
-    key = rng.permutation(int(unit.max()) + 1)[unit.reshape(-1)]
+    unit = np.unique(group, return_inverse=True)[1].reshape(-1)
+    key = rng.permutation(int(unit.max()) + 1)[unit]
     order = np.argsort(key, kind="stable")
     end = int(np.searchsorted(key[order], key[order[half - 1]], side="right"))
     return order[:end], order[end : end + half]

@@ -48,21 +48,9 @@ _ROWS = 4096
 
 @dataclass(eq=False)
 class LeadingMatrix:
-    """Ridged (r, K) matrix from r inputs to the leading classes of each row.
+    """Ridged (r, K) matrix from inputs (n, r) to the leading classes of each row; precision 0 where it is not used.
 
-    Attributes
-    ----------
-    inputs : array (n, r)
-    index : array (n, M)
-        Class of each entry, leading classes first.
-    position : array (n,)
-        Entry that was observed.
-    weight : array (n,)
-        Weights that add up to the effective number of rows.
-    classes : int
-    precision : float
-        Zero where the matrix is not used.
-    matrix : array (r, K)
+    `index`, (n, M), is the class of each entry, leading classes first, and `position` the entry that was observed.
     """
 
     inputs: Singles
@@ -174,15 +162,8 @@ class ResidualMatrix:
     """Ridged k x k matrix on standardised log probabilities, one precision by marginal likelihood.
 
     The information matrix is approximated by a Kronecker product of that of the classes and that of the inputs, which
-    preconditions the optimiser and gives the effective number of parameters.
-
-    Parameters
-    ----------
-    inputs : array (n, k)
-        Standardised log probabilities.
-    labels : array (n,)
-    weight : array (n,)
-        Weights that add up to the effective number of rows.
+    preconditions the optimiser and gives the effective number of parameters. Weights add up to the effective number of
+    rows.
     """
 
     def __init__(self, inputs: Singles, labels: Codes, weight: Singles) -> None:
@@ -266,15 +247,7 @@ _EDGE_ROWS = 4000
 
 @dataclass(frozen=True, eq=False)
 class PairCells:
-    """Pairs of classes and the cells of their log odds.
-
-    Attributes
-    ----------
-    first, second : array (F,)
-        The classes of each pair.
-    edges : array (F, B - 1)
-        Between the cells: zero and quantiles on either side of it; infinite where there are fewer cells.
-    """
+    """Pairs of classes, (F,), and edges (F, B - 1) of cells of their log odds; infinite where there are fewer cells."""
 
     first: Codes
     second: Codes
@@ -318,15 +291,7 @@ def _edges(odds: Reals, cells: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """Fitted tables: what the cells of a pair and of another add to the log odds of the pair.
-
-    Attributes
-    ----------
-    pair, other : array (T,)
-        Numbers of the pairs of classes.
-    values : array (T, B, B)
-        By cell of the pair and cell of the other.
-    """
+    """Fitted tables: values (T, B, B), by cell of the pair and of the other, that add to the log odds of the pair."""
 
     pair: Codes
     other: Codes

@@ -46,15 +46,7 @@ _TREE_DIMENSIONS = 6
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """Rows among which near ones are sought; chosen without their labels.
-
-    Attributes
-    ----------
-    rows : array (R,)
-        Their numbers.
-    at : array (R, d)
-        Where they are.
-    """
+    """Numbers of the rows among which near ones are sought, and where they are, (R, d); chosen without their labels."""
 
     rows: Codes
     at: Singles
@@ -67,8 +59,12 @@ class References:
 
     def nearest(self, at: Singles, size: int) -> NDArray[np.intp]:
         """Places among the references of those nearest to the given points, nearest first."""
-        size = min(size, len(self.rows))
-        return _nearest(np.ascontiguousarray(at), self.at, size)
+        size, at = min(size, len(self.rows)), np.ascontiguousarray(at)
+        if at.shape[1] > _TREE_DIMENSIONS:
+            return _by_distances(at, self.at, size)
+        from scipy.spatial import cKDTree
+
+        return np.asarray(cKDTree(self.at).query(at, k=size)[1]).reshape(len(at), size)
 
     def neighbours_of_sample(self) -> NDArray[np.intp]:
         """Places of the neighbours of the first `SAMPLE` references, themselves left out."""
@@ -124,24 +120,23 @@ def corrected(logs: Reals, ratios: Reals, b: Floats) -> Reals:
 
 def positive_coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Floats:
     """Ridged conditional logit in few features; those that come out negative are noise and are dropped."""
-    b = np.zeros(x.shape[2])
-    active = list(range(x.shape[2]))
-    while active:
+    b, active = np.zeros(x.shape[2]), np.arange(x.shape[2])
+    while len(active):
         found = _coefficients(x[:, :, active], offset, labels, weight)
         if (found >= 0).all():
             b[active] = found
             break
-        active = [j for j, value in zip(active, found, strict=True) if value > 0]
+        active = active[found > 0]
     return b
 
 
-def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles, *, updates: int = 3) -> Floats:
+def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Floats:
     n, k, p = x.shape
     flat, rows = x.reshape(n * k, p), np.arange(n)
     observed = weight.astype(np.float64) @ x[rows, labels]
     b, precision = np.zeros(p), np.ones(p)
-    for update in range(updates):
-        for _ in range(8 if update == 0 else 2):
+    for steps in (8, 2, 2):
+        for _ in range(steps):
             mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * weight[:, None]
             px = x * mean[:, :, None]
             centre = np.einsum("nkp->np", px)
@@ -154,18 +149,6 @@ def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles, *, up
         effective = 1 - precision * np.diag(np.linalg.inv(hessian))
         precision = np.clip((effective + 0.05) / (b**2 + 0.005), 0.1, 1e4)
     return b
-
-
-def _nearest(x: Singles, references: Singles, size: int) -> NDArray[np.intp]:
-    search = _by_tree if x.shape[1] <= _TREE_DIMENSIONS else _by_distances
-    return search(x, references, size).reshape(len(x), size)
-
-
-def _by_tree(x: Singles, references: Singles, size: int) -> NDArray[np.intp]:
-    from scipy.spatial import cKDTree
-
-    found: NDArray[np.intp] = cKDTree(references).query(x, k=size)[1]
-    return found
 
 
 def _by_distances(x: Singles, references: Singles, size: int) -> NDArray[np.intp]:
@@ -264,21 +247,15 @@ def _estimates(
 ) -> Iterator[Reals]:
     """The estimate of each width, widest first; pairs marked in `without` do not count."""
     few = q.dtype.type(OWN_ROWS)
-    for kernel in _kernels(x, at, without):
-        mass = kernel @ outcome
-        yield (mass + few * q) / (mass.sum(axis=1, keepdims=True) + few)
-
-
-def _kernels(x: Singles, at: Singles, without: NDArray[np.bool_] | None) -> Iterator[Singles]:
     distance = np.einsum("nk,nk->n", x, x)[:, None] + np.einsum("rk,rk->r", at, at)
     distance -= 2 * (x @ at.T)
     kernel = np.exp(np.maximum(distance, 0) * np.float32(-0.5 / WIDEST**2))
     if without is not None:
         kernel[without] = 0
-    yield kernel
-    for _ in range(WIDTHS - 1):
-        kernel = np.square(np.square(kernel))
-        yield kernel
+    for number in range(WIDTHS):
+        kernel = np.square(np.square(kernel)) if number else kernel
+        mass = kernel @ outcome
+        yield (mass + few * q) / (mass.sum(axis=1, keepdims=True) + few)
 
 
 def _shares(members: list[Reals], labels: Codes, weight: Floats) -> Floats:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Literal
 
 import numpy as np
@@ -50,18 +49,10 @@ COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
 
 @dataclass(frozen=True, eq=False)
 class LogitBins:
-    """Scores cut into bins without looking at outcomes.
+    """Scores cut into bins without looking at outcomes: bin b holds raw logits in (edges[b - 1], edges[b]].
 
-    Attributes
-    ----------
-    edges : array (m - 1,)
-        Bin b holds raw logits in (edges[b - 1], edges[b]].
-    limit : float
-        Logits are clipped to ± this: log(4 n), beyond which n rows cannot tell a probability from 0 or 1.
-    logit, mass : array (m,)
-        Mean clipped logit and weight of each bin.
-    atom : array (m,) of bool
-        Bins of one distinct score.
+    Logits are clipped to ± `limit`, log(4 n), beyond which n rows cannot tell a probability from 0 or 1. `logit` is the
+    mean of these in each bin, `mass` its weight, and an `atom` a bin of one distinct score.
     """
 
     edges: Floats
@@ -178,17 +169,10 @@ class SmootherAverage:
 def cross_fitted(
     score: Floats, fold: NDArray[np.intp], positive: Floats, negative: Floats, *, targets: Sequence[int] | None = None
 ) -> Floats:
-    """Recalibrated probability of every entry by the map that was fitted without its fold.
+    """Recalibrated probability of every entry, which stands for rows of one score, by the map without its fold.
 
-    Parameters
-    ----------
-    score : array (r,)
-        Predicted probability; an entry may represent many rows with this score.
-    fold : array (r,) of 0 .. k-1
-    positive, negative : array (r,)
-        Number of rows with outcome 1 and 0 in the entry.
-    targets : sequence of int, optional
-        The folds to predict, all by default. Entries of other folds are used for fitting only and keep their score.
+    `positive` and `negative` count its rows with outcome 1 and 0. Entries of folds that are no target are used for
+    fitting only and keep their score.
     """
     raw = raw_logit(score)
     bins = LogitBins.of(raw, positive + negative)
@@ -200,8 +184,7 @@ def cross_fitted(
     average = SmootherAverage.fit(bins, ones, zeros, wanted)
     mapped = score.copy()
     for i, target in enumerate(wanted):
-        own = np.flatnonzero(fold == target)
-        mapped[own] = average.predict(i, raw[own])
+        mapped[fold == target] = average.predict(i, raw[fold == target])
     return mapped
 
 
@@ -369,7 +352,10 @@ def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]
     ends = rows.ends
     fast = compiled(len(rows), saves=6.0)
     if fast is not None:
-        return _compiled_blocks(fast, rows)
+        size, merged = (len(rows), np.zeros(1, np.intp)) if ends is None else (len(ends), ends)
+        counted, ones, starts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.intp)
+        number = int(fast.isotonic_blocks(rows.rows.observed, merged, ends is not None, counted, ones, starts))
+        return starts[:number].copy(), counted[:number].astype(np.float64), ones[:number].astype(np.float64)
     if ends is None:
         observed = rows.rows.observed
         rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
@@ -381,14 +367,6 @@ def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]
     positives = positives_between(rows.rows.observed, np.append(starts[1:], len(rows))).astype(np.float64)
     blocks, weight, positives = pool_adjacent_violators(weight, positives)
     return starts[blocks], weight, positives
-
-
-def _compiled_blocks(fast: ModuleType, rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
-    size = len(rows) if rows.ends is None else len(rows.ends)
-    weight, positives, starts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.intp)
-    ends = np.zeros(1, np.intp) if rows.ends is None else rows.ends
-    blocks = int(fast.isotonic_blocks(rows.rows.observed, ends, rows.ends is not None, weight, positives, starts))
-    return starts[:blocks].copy(), weight[:blocks].astype(np.float64), positives[:blocks].astype(np.float64)
 
 
 def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:

@@ -274,26 +274,23 @@ class Auto(Recalibrator):
 
     def _templates(self, scores: Scores) -> list[Recalibrator]:
         """The candidates, the identity first; notes the default ones that are left out."""
-        self.left_out_: list[dict[str, str]] = []
-        chosen = default_candidates(scores.classes, self.combine) if self.candidates is None else list(self.candidates)
-        if self.candidates is None:
-            reasons = dict[type[Recalibrator], str]()
-            if scores.classes > _ONE_VS_REST_CLASSES:
-                limit = f"one map per class is tried for at most {_ONE_VS_REST_CLASSES} classes"
-                reasons[OneVsRest] = f"{limit}, here are {scores.classes:,}"
-            if len(scores) < _LOCAL_ROWS:
-                reasons[ConditionalLogit] = f"it needs at least {_LOCAL_ROWS} rows, here are {len(scores)}"
-            if self.exportable:
-                reasons[ConditionalLogit] = "it cannot be written as SQL or ONNX (exportable=True)"
-            out = [(template, reasons[type(template)]) for template in chosen if type(template) in reasons]
-            self.left_out_ = [{"name": repr(template), "reason": reason} for template, reason in out]
-            chosen = [template for template in chosen if type(template) not in reasons]
-        return [Identity(), *(clone(template) for template in chosen if not isinstance(template, Identity))]
+        default, reasons = self.candidates is None, dict[type[Recalibrator], str]()
+        chosen = default_candidates(scores.classes, self.combine) if self.candidates is None else self.candidates
+        if default and scores.classes > _ONE_VS_REST_CLASSES:
+            limit = f"one map per class is tried for at most {_ONE_VS_REST_CLASSES} classes"
+            reasons[OneVsRest] = f"{limit}, here are {scores.classes:,}"
+        if default and len(scores) < _LOCAL_ROWS:
+            reasons[ConditionalLogit] = f"it needs at least {_LOCAL_ROWS} rows, here are {len(scores)}"
+        if default and self.exportable:
+            reasons[ConditionalLogit] = "it cannot be written as SQL or ONNX (exportable=True)"
+        out = [(repr(template), reasons[type(template)]) for template in chosen if type(template) in reasons]
+        self.left_out_ = [{"name": name, "reason": reason} for name, reason in out]
+        return [Identity(), *(clone(one) for one in chosen if type(one) not in {Identity, *reasons})]
 
     def _check(self) -> None:
         if self.loss not in ("log_loss", "brier"):
-            message = f"loss must be 'log_loss' or 'brier' (a calibration error cannot choose), got {self.loss!r}."
-            raise ValueError(message)
+            allowed = "'log_loss' or 'brier' (a calibration error cannot choose)"
+            fail(f"loss must be {allowed}, got {self.loss!r}.", ValueError)
         if self.combine not in ("average", "choose", "stack"):
             fail(f"combine must be 'average', 'choose' or 'stack', got {self.combine!r}.", ValueError)
         if self.folds < 2:
@@ -305,8 +302,7 @@ def default_candidates(classes: int, combine: Combine) -> list[Recalibrator]:
     if classes == 2:
         averaged = combine == "average"
         return [BayesianAverage()] if averaged else [Temperature(), Platt(), Beta(), Quadratic(), Spline()]
-    structured: list[Recalibrator] = [Temperature(laplace=1.0), StructuredVectorScaling(), StructuredMatrixScaling()]
-    structured += [ConditionalLogit()]
+    structured = [Temperature(laplace=1.0), StructuredVectorScaling(), StructuredMatrixScaling(), ConditionalLogit()]
     return [*structured, OneVsRest(BayesianAverage() if combine == "average" else Beta()), OneVsRest(Isotonic())]
 
 
@@ -331,8 +327,9 @@ def _table_folds(table: BinTable, folds: int, seed: int) -> tuple[tuple[Scores, 
     cells = BinomialCells.of_table(table)
     counts = np.stack([cells.weight - cells.positive, cells.positive])
     if not np.allclose(counts, np.round(counts), atol=1e-6):
-        message = "Folds are drawn from the rows of each cell, so the table must hold whole counts (no weights)."
-        raise ValueError(message)
+        fail(
+            "Folds are drawn from the rows of each cell, so the table must hold whole counts (no weights).", ValueError
+        )
     counts = fold_counts(counts, [1] * folds, seed=validation.seed(seed))
     fold, outcome, cell = np.nonzero(counts)
     return (cells.scores.take(cell), outcome, counts[fold, outcome, cell]), fold
@@ -365,10 +362,8 @@ class Gain:
     map: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.before.name} of {self.before.n:,} rows: {self.before:.4f} before, {self.after:.4f} after "
-            f"{self.map}; gain {self.gain:.4f} {self.gain.interval}"
-        )
+        losses = f"{self.before:.4f} before, {self.after:.4f} after {self.map}"
+        return f"{self.before.name} of {self.before.n:,} rows: {losses}; gain {self.gain:.4f} {self.gain.interval}"
 
 
 def gain(
@@ -429,25 +424,21 @@ def gain(
     validation.whole("folds", folds, minimum=2)
     sample, cluster, fold = _in_folds(data, folds, seed)
     if len(np.unique(fold)) < 2:
-        message = "A map cannot be judged on rows it was not fitted on: there is one row, or all rows are of one group."
-        raise ValueError(message)
+        why = "there is one row, or all rows are of one group"
+        fail(f"A map cannot be judged on rows it was not fitted on: {why}.", ValueError)
     parts = folds if len(fold) * sample[0].classes ** 2 <= _WORK else 1
     tried = HeldOut.of([Identity(), map], *sample, fold, parts=parts)
     unit = None if cluster is None else cluster[fold < parts]
     sharing = float(np.sqrt(1 + parts / (folds - 1)))
 
-    def estimate(name: str, value: float, error: float) -> Estimate:
-        return held_out_estimate(value, error, name=name, folds=folds, n=number_of_rows(data), level=level)
+    def estimate(name: str, found: tuple[float, float], times: float) -> Estimate:
+        n = number_of_rows(data)
+        return held_out_estimate(found[0], found[1] * times, name=name, folds=folds, n=n, level=level)
 
     before, after = (_mean_loss(p, tried, score, unit) for p in tried.probabilities)
-    paired = _paired_gain(tried, score, unit)
-    name = _LOSS_NAMES[score]
-    return Gain(
-        estimate(name.capitalize(), *before),
-        estimate(name.capitalize(), after[0], after[1] * sharing),
-        estimate(f"Gain in {name}", paired[0], paired[1] * sharing),
-        repr(map),
-    )
+    loss, paired = _LOSS_NAMES[score].capitalize(), _paired_gain(tried, score, unit)
+    improved = estimate(f"Gain in {_LOSS_NAMES[score]}", paired, sharing)
+    return Gain(estimate(loss, before, 1.0), estimate(loss, after, sharing), improved, repr(map))
 
 
 def _in_folds(data: Binary | Multiclass | BinTable, folds: int, seed: int) -> tuple[Sample, NDArray[Any] | None, Codes]:

@@ -240,8 +240,7 @@ class Family:
     @property
     def members(self) -> list[str]:
         """Their names."""
-        name = self.name + self.note
-        return [f"{name}, prior sd {scale:g}" if scale else name for scale in self.scales]
+        return [self.name + self.note + (f", prior sd {scale:g}" if scale else "") for scale in self.scales]
 
     def slope(self, coefficients: Floats) -> Floats:
         """Slope of the corrected log odds in the predicted ones, of each member at the centre."""
@@ -308,7 +307,7 @@ class Corrections:
             ("bent", bent, _SCALES, spread),
         ):
             precision, weight = _PRIORS[name]
-            yield Family(name, note, x, partial(_same, columns), scales, precision, share * weight, slope_unit)
+            yield Family(name, note, x, partial(np.asarray, columns), scales, precision, share * weight, slope_unit)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
         place = cache(partial(self._place, x, inside, fitted))
@@ -352,10 +351,6 @@ def _stacked(parts: Sequence[Floats]) -> Floats:
     for place, part in zip(whole, parts, strict=True):
         place[: len(part)] = part
     return whole
-
-
-def _same(columns: Floats) -> Floats:
-    return columns
 
 
 def _wavy(trend: Floats, place: Callable[[], Floats], length: float) -> Floats:
@@ -419,18 +414,9 @@ _PARTS, _ROUNDS = 32, 6
 def broken_line(function: Callable[[Floats], Floats], points: Floats, *, tolerance: float) -> tuple[Floats, Floats]:
     """Points, and the values there, between which straight lines are close to a continuous function.
 
-    Intervals are halved until a line misses the function at their quarters by at most `tolerance`.
+    Intervals between the given points, the ends and the corners of the function, are halved until a line misses it at
+    their quarters by at most `tolerance`.
 
-    Parameters
-    ----------
-    function : callable
-        From an array of numbers to their values.
-    points : array, rising
-        Where to begin: the ends, and where the function has corners.
-    tolerance : float
-
-    Examples
-    --------
     >>> x, y = broken_line(np.square, np.array([0.0, 1.0]), tolerance=0.02)
     >>> x
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])

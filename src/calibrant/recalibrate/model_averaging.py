@@ -32,10 +32,8 @@ Loss = Literal["log_loss", "brier"]
 
 def prior_weights(number: int) -> Floats:
     """Prior weights of the identity, which comes first, and the other maps."""
-    if number == 1:
-        return np.ones(1)
-    rest = np.full(number - 1, (1 - IDENTITY_PRIOR) / (number - 1))
-    return np.concatenate([[IDENTITY_PRIOR], rest])
+    rest = (1 - IDENTITY_PRIOR) / max(number - 1, 1)
+    return np.array([IDENTITY_PRIOR, *[rest] * (number - 1)]) if number > 1 else np.ones(1)
 
 
 def posterior_weights(prior: Floats, log_likelihood: Floats) -> Floats:
@@ -65,15 +63,10 @@ def stacking_weights(held_out: Sequence[Floats], codes: Codes, mass: Floats, los
             mixed = np.maximum(a @ hits, np.finfo(np.float64).tiny)
             return float(-share @ np.log(mixed)), -(hits @ (share / mixed))
 
-    found = minimize(
-        objective,
-        np.full(number, 1 / number),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0)] * number,
-        constraints=[{"type": "eq", "fun": lambda a: a.sum() - 1, "jac": np.ones_like}],
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
+    simplex = {"type": "eq", "fun": lambda a: a.sum() - 1, "jac": np.ones_like}
+    setting: dict[str, Any] = {"bounds": [(0.0, 1.0)] * number, "options": {"ftol": 1e-12, "maxiter": 500}}
+    start = np.full(number, 1 / number)
+    found = minimize(objective, start, jac=True, method="SLSQP", constraints=[simplex], **setting)
     weights = np.where(found.x > 1e-6, found.x, 0.0)
     return weights / weights.sum()
 
@@ -177,11 +170,7 @@ def _part(sample: Sample, rows: Codes) -> Sample:
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
     """Loss of each row: minus the log of the probability of the observed class, or the squared distance to it."""
-    hit = p[np.arange(len(p)), codes]
-    if loss == "brier":
-        squares: Floats = np.einsum("ij,ij->i", p, p) - 2 * hit + 1
-        return squares / 2 if p.shape[1] == 2 else squares
-    return -np.log(np.maximum(hit, np.finfo(np.float64).tiny))
+    return _losses(p, p[np.arange(len(p)), codes][:, None], loss)[:, 0]
 
 
 def impossible_seen(p: Floats, codes: Codes) -> bool:
@@ -206,7 +195,7 @@ def gain_and_error(before: Floats, after: Floats, codes: Codes, mass: Floats, lo
     if loss == "log_loss" and impossible_seen(before, codes) and not impossible_seen(after, codes):
         return float("inf"), float("inf")
     gain, error = mean_and_error(row_losses(before, codes, loss) - row_losses(after, codes, loss), mass)
-    by_outcome = _losses_by_outcome(before, loss) - _losses_by_outcome(after, loss)
+    by_outcome = _losses(before, before, loss) - _losses(after, after, loss)
     errors = [error]
     for p in (before, after):
         mean = np.einsum("ij,ij->i", p, by_outcome)
@@ -215,12 +204,12 @@ def gain_and_error(before: Floats, after: Floats, codes: Codes, mass: Floats, lo
     return gain, max(errors)
 
 
-def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
-    """Loss of each row for each class that might be observed, (n, K)."""
+def _losses(p: Floats, hit: Floats, loss: Loss) -> Floats:
+    """Loss of each row for each class that might be observed, of probability `hit`, (n, k)."""
     if loss == "brier":
-        squares = np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1
+        squares = np.einsum("ij,ij->i", p, p)[:, None] - 2 * hit + 1
         return squares / 2 if p.shape[1] == 2 else squares
-    return -np.log(np.maximum(p, np.finfo(np.float64).tiny))
+    return -np.log(np.maximum(hit, np.finfo(np.float64).tiny))
 
 
 def held_out_estimate(value: float, error: float, *, name: str, folds: int, n: int, level: float) -> Estimate:

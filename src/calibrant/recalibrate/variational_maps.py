@@ -55,14 +55,8 @@ class Smoothed(BinaryRecalibrator):
     def _map(self, scores: Scores) -> Floats:
         nothing = np.zeros(len(self.edges_) + 1)
         bins = LogitBins(self.edges_, self.limit_, nothing, nothing, nothing.astype(bool))
-        average = SmootherAverage(
-            bins,
-            self.shift_[None],
-            self.member_weight_[None],
-            self.steps_[None],
-            np.array([self.steps_weight_]),
-        )
-        return average.predict(0, scores.log_odds)
+        fitted = self.shift_[None], self.member_weight_[None], self.steps_[None], np.array([self.steps_weight_])
+        return SmootherAverage(bins, *fitted).predict(0, scores.log_odds)
 
     def _map_expression(self, scores: ScoreExpressions) -> Expression:
         members = np.flatnonzero(self.member_weight_ >= MIN_WEIGHT)
@@ -168,15 +162,10 @@ class ConditionalLogit(Recalibrator):
     def _stages(self) -> Stages:
         """The fitted stages, from what was kept of them."""
         features = SharedFeatures(self.quantiles_, self.top_range_, self.scale_)
-        cells = tuple(
-            PairCells(pairs[0], pairs[1], edges) for pairs, edges in zip(self.pairs_, self.edges_, strict=True)
-        )
+        cells = tuple(PairCells(of[0], of[1], edges) for of, edges in zip(self.pairs_, self.edges_, strict=True))
+        tables = tuple(PairTables(of[0], of[1], own) for of, own in zip(self.tables_, self.table_values_, strict=True))
         frame = Frame(self.rows_, features, self.mean_, self.axes_, cells)
-        tables = (
-            PairTables(pairs[0], pairs[1], values)
-            for pairs, values in zip(self.tables_, self.table_values_, strict=True)
-        )
-        return Stages(frame, self.coefficients_, self.matrix_, tuple(tables))
+        return Stages(frame, self.coefficients_, self.matrix_, tables)
 
 
 def _matrix(scores: Scores) -> Reals:
