@@ -191,7 +191,7 @@ def collected(
     return replace(known, observed=_observed(known, cells), **_scores(cells))
 
 
-def with_diagram(known: Probabilities, diagram: Reliability | None) -> Probabilities:
+def with_diagram(known: Any, diagram: Any) -> Any:
     """The same with what the reliability diagram found."""
     if diagram is None:
         return known

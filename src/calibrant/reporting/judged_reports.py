@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
         labels = self.made.attempt("Labels", lambda: labels_section(self.data))
         return replace(known, groups=groups, figures=(labels,), unlabelled=tuple(self.without))
 
-    def group_sections(self, *, after: Any = None) -> tuple[Groups, ...]:
+    def group_sections(self) -> tuple[Groups, ...]:
         """One section per column: those of the report or, without any, those in which the judge may be biased."""
         data: Judged = self.data
         columns = list(self.options.by)

@@ -38,18 +38,11 @@ from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilit
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map, plural
 from calibrant.reporting.rounding import above, count, mapped, percent, rounded, score
-from calibrant.reporting.sections import recalibration
-from calibrant.reporting.sections.groups import confirmed_section, group_section
-from calibrant.reporting.sections.over_time import Since, over_time_section, since
-from calibrant.reporting.sections.reliability import bin_counts, net_benefit_section, reliability_section
-from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
-from calibrant.reporting.verdicts.binary import BINARY
+from calibrant.reporting.sections import groups, over_time, recalibration, reliability, task_sections
+from calibrant.reporting.verdicts import binary, forecasts, multiclass, unlabeled
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
-from calibrant.reporting.verdicts.forecasts import FORECASTS
-from calibrant.reporting.verdicts.multiclass import CONFIDENCE, MULTICLASS
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together, limit, significant, small
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
-from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
@@ -70,6 +63,7 @@ class TaskReport(ABC, Generic[Evidence]):
 
     def __init__(self, data: Any, options: Options) -> None:
         self.data, self.options, self.made = data, options, contents.Assembly()
+        self.after: Any = None  # the rows after the best map, which groups are tested on again
         words = Words(options.row or self.row, options.event or self.event, options.source or "")
         self.given: dict[str, Any] = {"words": words, "tolerance": options.tolerance}
 
@@ -82,9 +76,20 @@ class TaskReport(ABC, Generic[Evidence]):
     def evidence(self) -> Evidence:
         """What is known of all rows."""
 
-    @abstractmethod
+    def figures(self) -> dict[str, Callable[[], Section]]:
+        """What makes each figure, by the name under which it may be left out."""
+        return {}
+
+    def recalibrated(self, known: Any) -> Recalibration:
+        """Maps compared on rows they were not fitted on."""
+        raise NotImplementedError
+
     def with_sections(self, known: Evidence) -> Evidence:
         """The evidence with every section, and what the verdict learns from it."""
+        figures = tuple(self.made.attempt(name, make) for name, make in self.figures().items())
+        time = self.time_section(self.part.data)
+        maps = self.made.attempt("Recalibration", lambda: with_readers_names(self.recalibrated(known)))
+        return replace(known, figures=figures, over_time=time, recalibration=maps, groups=self.group_sections())
 
     def completed(self, known: Evidence) -> Evidence:
         """The evidence with what is only asked for once all tests are judged together."""
@@ -111,18 +116,20 @@ class TaskReport(ABC, Generic[Evidence]):
         if self.options.time is None:
             return None
         column, values = self.options.time
-        return self.made.attempt("Over time", lambda: over_time_section(data, values, column=column or "time"))
+        return self.made.attempt(
+            "Over time", lambda: over_time.over_time_section(data, values, column=column or "time")
+        )
 
-    def group_sections(self, *, after: Any = None) -> tuple[contents.Groups, ...]:
+    def group_sections(self) -> tuple[contents.Groups, ...]:
         """One section per column, or one of confirmed groups; columns that cannot be grouped say why."""
         if self.options.confirm:
             some = [grouping for _, grouping in self.options.by]
-            found = [self.made.attempt("Groups", lambda: confirmed_section(self.data, some))]
+            found = [self.made.attempt("Groups", lambda: groups.confirmed_section(self.data, some))]
         else:
             found = [
                 self.made.attempt(
                     f"Groups by {column}" if column else "Groups",
-                    partial(group_section, self.data, by, column=column or "group", after=after),
+                    partial(groups.group_section, self.data, by, column=column or "group", after=self.after),
                 )
                 for column, by in self.options.by
             ]
@@ -184,7 +191,7 @@ def _unflagged(one: Any) -> bool:
 #: By kind of section: its parts, which of these have an interval that excludes its nominal value without a flag, what
 #: that value is, and what allows for all of them.
 _CALIBRATED = "the value of a calibrated model without being flagged", "adjusted p-values allow"
-_OFF: dict[type, tuple[str, Callable[[Any], bool], str, str]] = {
+_EXCLUDING: dict[type, tuple[str, Callable[[Any], bool], str, str]] = {
     contents.Groups: ("rows", _unflagged, *_CALIBRATED),
     contents.Classes: ("rows", _unflagged, *_CALIBRATED),
     OverTime: ("periods", _unflagged, *_CALIBRATED),
@@ -198,9 +205,9 @@ _OFF: dict[type, tuple[str, Callable[[Any], bool], str, str]] = {
 
 def with_note(section: Any, verdict: Verdict) -> Any:
     """The section with a word on intervals that exclude their nominal value, where that is not significant."""
-    if type(section) not in _OFF:
+    if type(section) not in _EXCLUDING:
         return section
-    name, is_off, what, who = _OFF[type(section)]
+    name, is_off, what, who = _EXCLUDING[type(section)]
     parts = getattr(section, name)
     off = sum(map(is_off, parts))
     if not off or (verdict.state != "not significant" and is_off is not _unflagged):
@@ -229,7 +236,7 @@ def with_readers_names(made: Recalibration) -> Recalibration:
     return replace(made, maps=tuple(replace(one, name=name_of_map(one.name)) for one in made.maps))
 
 
-def require_forwards(known: Probabilities) -> None:
+def require_forwards(known: Any) -> None:
     """Raise an error where scores run backwards: no map is fitted to them."""
     if known.backwards:
         fail("The scores run backwards. A map would only hide that the column or the class is wrong.", CannotBuild)
@@ -239,7 +246,7 @@ class BinaryReport(TaskReport[Probabilities]):
     """Probabilities of an event."""
 
     kind: ClassVar[contents.Kind] = "binary"
-    table = BINARY
+    table = binary.BINARY
     confidence: ClassVar[bool] = False
     method = (
         "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the same "
@@ -256,23 +263,25 @@ class BinaryReport(TaskReport[Probabilities]):
         """Error, level and slope, and the test."""
         return evidence.collected(self.part, self.made, confidence=self.confidence, **self.given)
 
-    def with_sections(self, known: Probabilities) -> Probabilities:
-        """Reliability, time, maps, groups, and the ECE by number of bins."""
-        part, made, at = self.part, self.made, self.options.threshold
-        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=at))
-        time = self.time_section(part.data)
-        maps, after = made.attempt("Recalibration", lambda: self._recalibrated(known)) or (None, None)
-        groups = self.group_sections(after=after.data if after and isinstance(after.data, Binary) else None)
-        bins, worth = made.attempt("ECE and the number of bins", lambda: bin_counts(part)), None
-        if at is not None and not self.confidence:
-            worth = made.attempt("Net benefit", lambda: net_benefit_section(part, at))
-        known = replace(known, over_time=time, groups=groups, recalibration=maps, bin_counts=bins)
-        return replace(evidence.with_diagram(known, diagram), figures=(diagram, bins, worth))
+    def figures(self) -> dict[str, Callable[[], Section]]:
+        """The diagram."""
+        return {"Reliability": partial(reliability.reliability_section, self.part, threshold=self.options.threshold)}
 
-    def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
+    def recalibrated(self, known: Probabilities) -> Recalibration:
+        """Six maps, and the rows after the best one."""
         require_forwards(known)
         made, after = recalibration.recalibrated(self.part, self.options.rows)
-        return with_readers_names(made), after
+        self.after = after.data if isinstance(after.data, Binary) else None
+        return made
+
+    def with_sections(self, known: Probabilities) -> Probabilities:
+        """Also the ECE by number of bins and, at a threshold, the net benefit."""
+        known, at, worth = super().with_sections(known), self.options.threshold, None
+        bins = self.made.attempt("ECE and the number of bins", lambda: reliability.bin_counts(self.part))
+        if at is not None and not self.confidence:
+            worth = self.made.attempt("Net benefit", lambda: reliability.net_benefit_section(self.part, at))
+        known = replace(known, bin_counts=bins, figures=(*known.figures, bins, worth))
+        return evidence.with_diagram(known, known.figures[0])
 
     def completed(self, known: Probabilities) -> Probabilities:
         """A map for the rows since a change, which becomes the advice; or the rows that would settle what is open."""
@@ -288,14 +297,12 @@ class BinaryReport(TaskReport[Probabilities]):
 
     def numbers(self, known: Probabilities) -> Iterator[Number]:
         """Error, slope, and observed : expected."""
-        yield from error_number(known.error, _about_error(known))
-        yield from _slope_number(known, _about_slope(known))
-        if known.ratio is not None:
-            events = plural(known.words.event, known.events, kind="event")
-            side = _side(known.ratio, "predictions are too high in total.", "predictions are too low in total.")
-            text = f"{count(known.events)} {events} observed, {count(known.expected)} predicted. {side}"
-            sides = ("too high", "too low")
-            yield Number("Observed : expected", known.ratio, 1.0, "ratio", *sides, text, known.levels[0])
+        yield from number("Calibration error, L1", known.error, 0.0, *_FAR, _about_error(known))
+        yield from number("Calibration slope", known.slope, 1.0, *_TILTED, _about_slope(known), known.levels[1])
+        events = plural(known.words.event, known.events, kind="event")
+        side = _side(known.ratio, "predictions are too high in total.", "predictions are too low in total.")
+        text = f"{count(known.events)} {events} observed, {count(known.expected)} predicted. {side}"
+        yield from number("Observed : expected", known.ratio, 1.0, *_OFF, text, known.levels[0])
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """Every estimate on the same table."""
@@ -308,40 +315,42 @@ class ConfidenceReport(BinaryReport):
     kind = "top label"
     row = "answer"
     event = "right answer"
-    table = CONFIDENCE
+    table = multiclass.CONFIDENCE
     confidence = True
     facts: ClassVar[Mapping[str, str]] = {"base_rate": "base_rate", "mean_prediction": "predicted"}
 
     def numbers(self, known: Probabilities) -> Iterator[Number]:
         """Error, confidence less accuracy, and slope."""
-        yield from error_number(known.error, "Mean distance between the confidence and the true chance of being right.")
+        text = "Mean distance between the confidence and the true chance of being right."
+        yield from number("Calibration error, L1", known.error, 0.0, *_FAR, text)
         yield from confidence_less_accuracy(known)
-        ways = (
+        side = _side(
+            known.slope,
             "high confidences are too high and low ones too low.",
             "high confidences are too low and low ones too high.",
         )
-        yield from _slope_number(known, _side(known.slope, *ways))
+        yield from number("Calibration slope", known.slope, 1.0, *_TILTED, side, known.levels[1])
 
 
-def error_number(value: Value | None, text: str, name: str = "Calibration error, L1") -> Iterator[Number]:
-    """An error whose ideal is 0, where it is known."""
+_FAR, _TILTED, _OFF = (
+    ("points", "", "farther off"),
+    ("ratio", "too extreme", "too moderate"),
+    ("ratio", "too high", "too low"),
+)
+
+
+def number(name: str, value: Value | None, *rest: Any) -> Iterator[Number]:
+    """One of the large numbers, where it is known."""
     if value is not None:
-        yield Number(name, value, 0.0, "points", "", "farther off", text)
+        yield Number(name, value, *rest)
 
 
 def confidence_less_accuracy(known: Probabilities) -> Iterator[Number]:
     """The mean gap of the confidence, where it is known."""
-    if known.gap is not None:
-        rows = f"{count(known.n)} {plural(known.words.row)}"
-        text = f"Mean confidence minus accuracy, over {rows}. Above 0: over-confident."
-        sides = ("under-confident", "over-confident")
-        yield Number("Confidence − accuracy", known.gap, 0.0, "points", *sides, text, known.levels[0])
-
-
-def _slope_number(known: Probabilities, text: str) -> Iterator[Number]:
-    if known.slope is not None:
-        sides = ("too extreme", "too moderate")
-        yield Number("Calibration slope", known.slope, 1.0, "ratio", *sides, text, known.levels[1])
+    rows = f"{count(known.n)} {plural(known.words.row)}"
+    text = f"Mean confidence minus accuracy, over {rows}. Above 0: over-confident."
+    sides = ("points", "under-confident", "over-confident")
+    yield from number("Confidence − accuracy", known.gap, 0.0, *sides, text, known.levels[0])
 
 
 def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
@@ -353,25 +362,19 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     if change is None or options.time is None:
         return made
     column, values = options.time
-    tables = isinstance(values, Mapping)
-    if tables:
-        some: Any = merge(list(values.values())[change.first :])
+    start, rows, first, imported = over_time.since(column, values, change.first), options.rows, change.first, ""
+    if isinstance(values, Mapping):
+        some: Any = merge(list(values.values())[first:])
+        imported, before = "from calibrant.table import merge\n", ""
+        given = f"merge(list(time.values())[{first}:])"
     else:
-        some = data.take(periods_of(values, name="time", length=len(data)).index >= change.first)
+        some = data.take(periods_of(values, name="time", length=len(data)).index >= first)
+        before = f"recent = {start.code}"
+        given = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
     best = recalibration.recalibrated(Part(some, options.seed))[0].maps[0]
-    start = since(column, values, change.first)
-    code = _recent_code(best.name, options.rows, start, tables=tables, first=change.first)
+    code = imported + recalibration.python_code(best.name, "p_new", rows=given, before=before)
     recent = replace(best, name=name_of_map(best.name))
     return replace(made, recent=recent, fitted=best.name, since=start.condition, code=code)
-
-
-def _recent_code(name: str, rows: str, start: Since, *, tables: bool, first: int) -> str:
-    """The map fitted to the rows since a time, in Python; with a table per period, to those from the `first` on."""
-    if tables:
-        text = recalibration.python_code(name, "p_new", rows=f"merge(list(time.values())[{first}:])")
-        return f"from calibrant.table import merge\n{text}"
-    some = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
-    return recalibration.python_code(name, "p_new", rows=some, before=f"recent = {start.code}")
 
 
 def _about_error(known: Probabilities) -> str:
@@ -431,7 +434,7 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
     """Probability vectors: tested and recalibrated as a whole, with the confidence in the predicted class beside it."""
 
     kind = "classes"
-    table = MULTICLASS
+    table = multiclass.MULTICLASS
     findings = of_classes
     method = "Recalibration maps act on the whole vector; the top label is judged as the probability of being right."
     facts: ClassVar[Mapping[str, str]] = {"classes": "number", "base_rate": "base_rate", "mean_prediction": "predicted"}
@@ -444,7 +447,7 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
     def test(self) -> Significance:
         """Of whole vectors, with the number of simulations behind it; of weighted or dependent rows, of each class."""
         if self.data.group is not None or not all_alike(self.data.weight):
-            return each_class(self.data)[1]
+            return task_sections.each_class(self.data)[1]
         return calibration_test(self.data)
 
     def evidence(self) -> ProbabilityVectors:
@@ -465,37 +468,32 @@ class MulticlassReport(TaskReport[ProbabilityVectors]):
             **evidence.verdict_test(self.made, lambda: self.test),
         )
 
-    def with_sections(self, known: ProbabilityVectors) -> ProbabilityVectors:
-        """Reliability of the top label, classes, time, maps and groups."""
-        part, made = self.part, self.made
-        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=self.options.threshold))
-        classes = made.attempt("Classes", lambda: classes_section(self.data))
-        return replace(
-            known,
-            top=None if known.top is None else evidence.with_diagram(known.top, diagram),
-            classes=classes,
-            over_time=self.time_section(part.data),
-            recalibration=made.attempt("Recalibration", lambda: self._recalibrated(known)),
-            groups=self.group_sections(),
-            figures=(diagram, classes),
-        )
+    def figures(self) -> dict[str, Callable[[], Section]]:
+        """The diagram of the top label, and the classes."""
+        diagram = partial(reliability.reliability_section, self.part, threshold=self.options.threshold)
+        return {"Reliability": diagram, "Classes": partial(task_sections.classes_section, self.data)}
 
-    def _recalibrated(self, known: ProbabilityVectors) -> Recalibration:
-        if known.top is not None:
-            require_forwards(known.top)
-        return with_readers_names(recalibration.class_recalibration(self.data, seed=self.options.seed))
+    def recalibrated(self, known: ProbabilityVectors) -> Recalibration:
+        """Maps of whole vectors."""
+        require_forwards(known.top)
+        return recalibration.class_recalibration(self.data, seed=self.options.seed)
+
+    def with_sections(self, known: ProbabilityVectors) -> ProbabilityVectors:
+        """What the diagram says of the top label, too."""
+        known = super().with_sections(known)
+        diagram, classes = known.figures
+        return replace(known, classes=classes, top=evidence.with_diagram(known.top, diagram))  # type: ignore[arg-type]
 
     def numbers(self, known: ProbabilityVectors) -> Iterator[Number]:
         """Top-label error, confidence less accuracy, and class-wise error."""
-        top = known.top if known.n else None
-        if top is not None:
-            text = "Mean distance between the confidence in the predicted class and its true chance of being right."
-            yield from error_number(top.error, text, "Top-label calibration error, L1")
-            yield from () if known.decisions is not None else confidence_less_accuracy(top)
+        top: Any = known.top
+        text = "Mean distance between the confidence in the predicted class and its true chance of being right."
+        yield from number("Top-label calibration error, L1", top.error, 0.0, *_FAR, text)
         value = evidence.of_error(self.made.attempt("", self._classwise_error))
         if known.decisions is None:
+            yield from confidence_less_accuracy(top)
             text = f"Mean over {known.number} classes of the debiased error of each against the rest."
-            yield from error_number(value, text, "Class-wise calibration error")
+            yield from number("Class-wise calibration error", value, 0.0, *_FAR, text)
 
     def _classwise_error(self) -> Estimate:
         """The debiased class-wise error, with the interval of the true one where rows are independent."""
@@ -518,7 +516,7 @@ class ForecastReport(TaskReport[Forecasts]):
 
     kind = "regression"
     row = "forecast"
-    table = FORECASTS
+    table = forecasts.FORECASTS
     findings = of_forecasts
     method = (
         "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
@@ -533,31 +531,21 @@ class ForecastReport(TaskReport[Forecasts]):
         """Ratio, bias, spread of single rows, shape and coverage."""
         return evidence.forecast_evidence(self.part, self.made, **self.given)
 
-    def with_sections(self, known: Forecasts) -> Forecasts:
-        """Spread and error, time, maps and groups."""
-        return replace(
-            known,
-            figures=(self.made.attempt("Spread and error", lambda: spread_section(self.data)),),
-            over_time=self.time_section(self.data),
-            recalibration=self.made.attempt("Recalibration", self._recalibrated),
-            groups=self.group_sections(),
-        )
+    def figures(self) -> dict[str, Callable[[], Section]]:
+        """Spread and error."""
+        return {"Spread and error": partial(task_sections.spread_section, self.data)}
 
-    def _recalibrated(self) -> Recalibration:
-        if isinstance(self.data, BinTable):
-            fail("A table of spreads has no rows to fit and judge maps on.", CannotBuild)
-        return with_readers_names(recalibration.forecast_recalibration(self.data, seed=self.options.seed))
+    def recalibrated(self, known: Forecasts) -> Recalibration:
+        """Maps of the spread."""
+        return recalibration.forecast_recalibration(self.data, seed=self.options.seed)
 
     def numbers(self, known: Forecasts) -> Iterator[Number]:
         """Error-to-spread ratio, coverage, and ENCE."""
-        if known.ratio is not None:
-            text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
-            yield Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text)
-        if known.coverage is not None:
-            level = f"{100 * known.level:.4g} %"
-            text = f"Share of outcomes inside the central {level} interval of each forecast."
-            name, sides = f"Coverage of {level} intervals", ("too narrow", "too wide")
-            yield Number(name, known.coverage, known.level, "percent", *sides, text)
+        text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
+        yield from number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text)
+        level, sides = f"{100 * known.level:.4g} %", ("percent", "too narrow", "too wide")
+        text = f"Share of outcomes inside the central {level} interval of each forecast."
+        yield from number(f"Coverage of {level} intervals", known.coverage, known.level, *sides, text)
         if known.ence is not None and known.ence_null is not None:
             text = (
                 "Mean relative gap between spread and error per bin of the spread. A calibrated forecaster of this "
@@ -594,7 +582,7 @@ class UnlabeledReport(TaskReport[Unlabeled]):
     """Labelled positives and unlabeled rows: PU-ECE, a score test, and how much depends on the assumed share."""
 
     kind = "unlabeled"
-    table = UNLABELED
+    table = unlabeled.UNLABELED
     findings = of_unlabeled
     facts: ClassVar[Mapping[str, str]] = {"events": "positives", "base_rate": "prior", "mean_prediction": "predicted"}
 
@@ -617,7 +605,7 @@ class UnlabeledReport(TaskReport[Unlabeled]):
         why = "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
         given = {"Groups": self.options.by, "Over time": self.options.time}
         self.made.omitted += [contents.Omitted(name, why) for name, asked in given.items() if asked]
-        shares = self.made.attempt("Shares of positives", lambda: shares_section(self.data))
+        shares = self.made.attempt("Shares of positives", lambda: task_sections.shares_section(self.data))
         error = evidence.of_error(self.headline)
         known = evidence.unlabeled_evidence(self.cells, self.made, shares, **self.given)
         tested = evidence.verdict_test(self.made, lambda: self.test)
@@ -631,17 +619,18 @@ class UnlabeledReport(TaskReport[Unlabeled]):
         """The error, observed : expected, and the largest share."""
         at = score(known.prior)
         text = "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
-        yield from error_number(known.error, text, f"Calibration error at {at}")
-        if known.ratio is not None:
-            text = (
-                f"Assumed share, {at}, over mean prediction, {score(known.predicted)}: proportional to the assumed "
-                "share. The interval allows for sampling alone."
-            )
-            yield Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text)
-        if known.largest_prior is not None:
-            name, text = "Largest share the data allow", "Above it, some scores would need more positives than rows."
-            largest = Value(known.largest_prior)
-            yield Number(name, largest, known.prior, "percent", "below assumed", "above", text)
+        yield from number(f"Calibration error at {at}", known.error, 0.0, *_FAR, text)
+        text = (
+            f"Assumed share, {at}, over mean prediction, {score(known.predicted)}: proportional to the assumed share. "
+            "The interval allows for sampling alone."
+        )
+        yield from number(f"Observed : expected at {at}", known.ratio, 1.0, *_OFF, text)
+        largest = None if known.largest_prior is None else Value(known.largest_prior)
+        sides, text = (
+            ("percent", "below assumed", "above"),
+            "Above it, some scores would need more positives than rows.",
+        )
+        yield from number("Largest share the data allow", largest, known.prior, *sides, text)
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """The headline, other estimators and, where the table is exact, mean scores."""
@@ -651,4 +640,6 @@ class UnlabeledReport(TaskReport[Unlabeled]):
 
     def note(self, known: Unlabeled) -> str:
         """On the assumption."""
-        return f"The {given_in_words(known)} of positives is an assumption; intervals allow for sampling alone."
+        return (
+            f"The {unlabeled.given_in_words(known)} of positives is an assumption; intervals allow for sampling alone."
+        )

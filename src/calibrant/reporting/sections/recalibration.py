@@ -365,7 +365,7 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     errors. `remaining` is the ENCE after the map (for quantiles, the mean quantile error), with its interval.
     """
     if not isinstance(data, Forecast):
-        fail("A table has no forecasts that could be judged one by one.", CannotBuild)
+        fail("A table of spreads has no rows to fit and judge maps on.", CannotBuild)
     if len(data) < FEWEST_ROWS:
         fail(f"Too few forecasts to fit or judge a map: it takes {FEWEST_ROWS}.", CannotBuild)
     fold, quantiles = _folds(data, seed, "forecasts", "those"), isinstance(data, Quantiles)
