@@ -8,11 +8,11 @@ import os
 
 from calibrant._atomic_write import replacing
 from calibrant.inference.feature_audit import Audit
-from calibrant.reporting.contents import Number
+from calibrant.reporting.contents import Number, Severity
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.layout.audit import audit_block
-from calibrant.reporting.layout.elements import Block, code_box, fold, icon, rich
-from calibrant.reporting.layout.page import footer, numbers_block, sheet
+from calibrant.reporting.layout.elements import Block, code_box, fold, rich
+from calibrant.reporting.layout.page import answer_block, numbers_block, whole_page
 from calibrant.reporting.model import finite
 from calibrant.reporting.rounding import count, fixed, p_words
 from calibrant.reporting.sections.audit import audited, sentence, share_of
@@ -28,30 +28,20 @@ def save_page(found: Audit, path: str | os.PathLike[str], *, source: str = "", c
 def audit_page(found: Audit, *, source: str = "", call: str = "", note: str = "") -> str:
     """The whole HTML text: it loads nothing, sends nothing, and works with scripts off."""
     title = "Where is the model wrong, and for whom?"
-    words = tag("div", tag("p", "Calibration audit by features", class_="kicker"), tag("h1", title))
-    top = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
     facts = [("Rows", count(found.n)), ("Features", count(len(found.rows.features) - 1))]
     facts += [("Data", source)] if source else []
-    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts]
     sections = [*audit_block(audited(found)), _next(found, call, note)]
-    main = tag("main", _answer(found), numbers_block(_numbers(found)), *(block.html() for block in sections), id="main")
-    return sheet(f"{title} Calibration audit", tag("header", top, tag("dl", *pairs, class_="facts")), main, footer())
+    main = (_answer(found), numbers_block(_numbers(found)), *(block.html() for block in sections))
+    return whole_page(f"{title} Calibration audit", "Calibration audit by features", title, facts, *main)
 
 
 def _answer(found: Audit) -> Markup:
     wrong = found.test.p_value <= found.alpha
-    severity, state = ("problem", "Miscalibrated for some rows") if wrong else ("note", "Nothing found")
+    severity: Severity = "problem" if wrong else "note"
+    state = "Miscalibrated for some rows" if wrong else "Nothing found"
     if found.segments and not wrong:
         severity, state = "caution", "Nothing found over all features, but segments that are off"
-    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in _three(found, wrong=wrong)]
-    return tag(
-        "div",
-        tag("h2", "Verdict", class_="vh"),
-        tag("p", icon(severity), state, class_="state"),  # type: ignore[arg-type]
-        tag("p", sentence(found), class_="say"),
-        tag("div", *three, class_="three"),
-        class_=f"verdict {severity}",
-    )
+    return answer_block(severity, state, sentence(found), _three(found, wrong=wrong))
 
 
 def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:

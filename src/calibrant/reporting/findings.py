@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
+from calibrant.reporting.contents import Bin, Severity, Verdict
 from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
@@ -69,7 +69,7 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
             *certainty(evidence),
             *_shape_of_scores(evidence),
             *untested(evidence),
-            *_probability_test(evidence, verdict),
+            *_probability_test(evidence, verdict, f", n = {count(evidence.n)}"),
             *_backwards(evidence),
             *_small(evidence),
             *_slope(evidence, verdict),
@@ -86,16 +86,16 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
     )
 
 
+_INSTEAD = "Log loss is infinite; the Brier score is used instead."
+
+
 def certainty(e: Probabilities) -> Iterator[Finding]:
     """Rows predicted with certainty, wrong ones first."""
-    instead = "Log loss is infinite; the Brier score is used instead."
     for number, predicted, came in ((e.impossible_events, 0, 1), (e.impossible_others, 1, 0)):
         if number > 0:
-            verb = "was" if number == 1 else "were"
-            rows = f"{count(number)} {plural(e.words.row, number)}"
-            yield Finding(
-                "CAL101", "problem", f"{rows} {verb} predicted as exactly {predicted} and came out {came}. {instead}"
-            )
+            rows = f"{count(number)} {plural(e.words.row, number)} {'was' if number == 1 else 'were'}"
+            text = f"{rows} predicted as exactly {predicted} and came out {came}. {_INSTEAD}"
+            yield Finding("CAL101", "problem", text)
     if MANY_CERTAIN < e.certain < 1:
         text = f"{score(round(e.certain, 2))} of the {plural(e.words.row)} are predicted as exactly 0 or 1."
         yield Finding("CAL102", "caution", text)
@@ -107,33 +107,52 @@ def untested(e: Shared) -> Iterator[Finding]:
         yield Finding("CAL207", "caution", missing_test(e))
 
 
+_DECISIONS = Finding("CAL104", "caution", "The predictions are only 0 and 1: decisions, not probabilities.")
+
+
 def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
     if e.decisions is not None:
-        yield Finding("CAL104", "caution", "The predictions are only 0 and 1: decisions, not probabilities.")
+        yield _DECISIONS
     elif e.only_score is not None:
         yield Finding("CAL103", "caution", f"All {plural(e.words.row)} have the same predicted probability.")
 
 
-def _probability_test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None or e.decisions is not None:
+def _tested(
+    e: Shared,
+    verdict: Verdict,
+    what: str,
+    counted: str,
+    *,
+    code: str = "CAL201",
+    error: str = "the error",
+    given: str = "",
+    unsure: bool | None = None,
+) -> Iterator[Finding]:
+    """What the test of the verdict says, and how large the error may be where it does not reject."""
+    if e.test is None:
         return
-    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
-    what = "confidence is" if e.confidence else "predictions are"
+    p = f"{e.test.name}, {e.test.in_words}{counted}"
     if e.test.rejects:
-        yield Finding("CAL201", verdict.severity, f"The {what} not calibrated ({p}).")
+        yield Finding(code, verdict.severity, f"The {what} not calibrated{given} ({p}).")
         return
-    most = "" if e.error is None or e.error.high is None else f"; the error is at most {bound(e.error.high)} points"
-    severity: Severity = "caution" if verdict.state == "too few" or not small(e) else "note"
-    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
+    most = "" if e.most is None else f"; {error} is at most {bound(e.most)} points"
+    unsure = verdict.severity == "caution" if unsure is None else unsure
+    text = f"No significant miscalibration detected{given} ({p}){most}."
+    yield Finding("CAL202", "caution" if unsure else "note", text)
+
+
+def _probability_test(e: Probabilities, verdict: Verdict, counted: str) -> Iterator[Finding]:
+    if e.decisions is None:
+        unsure = verdict.state == "too few" or not small(e)
+        yield from _tested(e, verdict, "confidence is" if e.confidence else "predictions are", counted, unsure=unsure)
 
 
 def _small(e: Probabilities) -> Iterator[Finding]:
-    if e.test is None or not e.test.rejects or not small(e) or e.error is None or e.error.high is None:
-        return
-    relative = "" if not e.rarer > 0 else f", {bound(e.error.high / e.rarer)} % of the base rate"
-    yield Finding(
-        "CAL203", "note", f"The error is significant but small: at most {bound(e.error.high)} points{relative}."
-    )
+    if e.rejects and small(e) and e.most is not None:
+        relative = "" if not e.rarer > 0 else f", {bound(e.most / e.rarer)} % of the base rate"
+        yield Finding(
+            "CAL203", "note", f"The error is significant but small: at most {bound(e.most)} points{relative}."
+        )
 
 
 def _backwards(e: Probabilities) -> Iterator[Finding]:
@@ -147,10 +166,9 @@ def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     if e.backwards or e.uninformative or e.slope is None or not e.rejects or not e.tilted or e.confidence:
         return
     extreme = e.slope.value < 1
-    wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
-    too_high = [one for one in wrong if one.predicted > one.observed.value]
-    too_low = [one for one in wrong if one.predicted <= one.observed.value]
-    high, low = (too_high, too_low) if extreme else (too_low, too_high)  # only ranges that show what is said
+    wrong = [one for one in e.ranges if one.off and one.n > 0]
+    high = [one for one in wrong if (one.predicted > one.observed.value) == extreme]  # those that show what is said
+    low = [one for one in wrong if (one.predicted <= one.observed.value) == extreme]
     shown = [max(high, key=lambda one: one.predicted)] if high else []
     shown += [min(low, key=lambda one: one.predicted)] if low else []
     if len(shown) == 2 and shown[0].predicted < shown[1].predicted:
@@ -165,69 +183,54 @@ def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
 
 def _range_in_words(one: Bin, e: Probabilities) -> str:
     side = "too high" if one.predicted > one.observed.value else "too low"
-    where = (
-        f"scores from {score(one.low)} to {score(one.high)}" if one.low < one.high else f"scores of {score(one.low)}"
-    )
+    low, high = score(one.low), score(one.high)
+    where = f"from {low} to {high}" if one.low < one.high else f"of {low}"
     seen = rates(one.observed, one.predicted).value
-    return f"{where} are {side} ({score(one.predicted)} predicted, {seen} % observed)"
+    return f"scores {where} are {side} ({score(one.predicted)} predicted, {seen} % observed)"
 
 
 def confidence(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     """Over- or under-confidence of the top label."""
     gap = e.gap
-    if not e.confidence or gap is None or not gap.excludes(0.0) or e.test is None or not e.test.rejects:
+    if not e.confidence or gap is None or not gap.excludes(0.0) or not e.rejects:
         return
     over = gap.value > 0
     size = points(gap if over else negated(gap))
     kind, verb = ("Over-confident", "exceeds") if over else ("Under-confident", "falls below")
     yield Finding(
-        "CAL205", verdict.severity, f"{kind}: confidence {verb} accuracy by {size.value} points ({size.ends})."
+        "CAL205", verdict.severity, f"{kind}: confidence {verb} accuracy by {size.value} points{size.brackets()}."
     )
 
 
 def _disagreement(e: Probabilities) -> Iterator[Finding]:
-    if e.test is None or not e.test.rejects or e.error is None or e.error.low is None or e.error.low > 0:
-        return
-    if e.decisions is not None or small(e):
-        return
-    text = (
-        "The test rejects calibration, yet the interval of the error reaches 0: there is an error, but its size is "
-        "uncertain."
-    )
-    yield Finding("CAL206", "caution", text)
+    reaches_zero = e.error is not None and e.error.low is not None and e.error.low <= 0
+    if e.rejects and reaches_zero and e.decisions is None and not small(e):
+        text = (
+            "The test rejects calibration, yet the interval of the error reaches 0: there is an error, but its size is"
+        )
+        yield Finding("CAL206", "caution", f"{text} uncertain.")
 
 
 def of_groups(e: Shared) -> Iterator[Finding]:
     """Groups that are miscalibrated, that cannot be judged, and that are folded."""
-    if not e.groups:
-        return
     flagged = flagged_groups(e.groups)
     if flagged:
         severity = min((group_severity(row, e.tolerance) for row in flagged), key=_ORDER.__getitem__)
         yield Finding("CAL301", severity, f"{_first_up(flagged_in_words(e.groups))}.")
     for grouping in e.groups:
-        yield from _small_groups(grouping)
-        folded = [row for row in grouping.rows if not row.flagged]
-        shown = max(0, SHOWN_GROUPS - (len(grouping.rows) - len(folded)))
-        hidden = len(folded) - shown if len(grouping.rows) > SHOWN_GROUPS else 0
+        rows, number = grouping.rows, count(len(grouping.rows))
+        few = [row for row in rows if not row.judged]
+        if few:
+            are = "group has" if len(few) == len(rows) == 1 else "groups have"
+            events = all(row.observed is not None for row in few)
+            what = f"fewer than {FEWEST_EVENTS} events" if events else "too few independent rows"
+            text = f"{count(len(few))} of {number} {are} {what}: they are shown but cannot be judged."
+            yield Finding("CAL302", "caution", text)
+        flagged_here = sum(row.flagged for row in rows)
+        hidden = len(rows) - max(flagged_here, SHOWN_GROUPS)
         if hidden > 0:
-            text = (
-                f"{count(hidden)} of {count(len(grouping.rows))} groups are folded below the figure; all were tested."
-            )
+            text = f"{count(hidden)} of {number} groups are folded below the figure; all were tested."
             yield Finding("CAL304", "note", text)
-
-
-def _small_groups(grouping: Groups) -> Iterator[Finding]:
-    few = [row for row in grouping.rows if not row.judged]
-    if not few:
-        return
-    are = "group has" if len(few) == 1 and len(grouping.rows) == 1 else "groups have"
-    start = f"{count(len(few))} of {count(len(grouping.rows))} {are}"
-    if all(row.observed is not None for row in few):
-        text = f"{start} fewer than {FEWEST_EVENTS} events: they are shown but cannot be judged."
-    else:
-        text = f"{start} too few independent rows: they are shown but cannot be judged."
-    yield Finding("CAL302", "caution", text)
 
 
 def of_time(e: Shared) -> Iterator[Finding]:
@@ -252,27 +255,24 @@ def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
         return
     values = sorted(zip(made.equal_mass, made.counts, strict=True))
     (low, few), (high, many) = values[0], values[-1]
-    if high < 1.5 * low or high - low < 0.002:
-        return
-    least, most = (points(Value(one)).value for one in (low, high))
-    text = (
-        f"The plain ECE ranges from {least} points ({count(few)} bins) to {most} points ({count(many)} bins) on the "
-        f"same {plural(e.words.row)}."
-    )
-    yield Finding("CAL401", "caution", text)
+    if high >= 1.5 * low and high - low >= 0.002:
+        least, most = (points(Value(one)).value for one in (low, high))
+        ends = f"from {least} points ({count(few)} bins) to {most} points ({count(many)} bins)"
+        yield Finding("CAL401", "caution", f"The plain ECE ranges {ends} on the same {plural(e.words.row)}.")
 
 
 def _size(e: Probabilities) -> Iterator[Finding]:
     if e.test is None or e.undetected is None or e.decisions is not None:
         return
-    if not (e.n < FEW_ROWS or not (small(e) or e.test.rejects)):
-        return
-    events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
-    text = (
-        f"With {count(e.n)} {plural(e.words.row, e.n)} and {events}, an error below about {_about(e.undetected)} "
-        "points would usually go undetected."
-    )
-    yield Finding("CAL402", "caution", text)
+    if e.n < FEW_ROWS or not (small(e) or e.test.rejects):
+        events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
+        least = fixed(100 * e.undetected, significant(100 * e.undetected, 1))
+        yield _undetected(e, events, f"an error below about {least} points")
+
+
+def _undetected(e: Shared, what: str, error: str) -> Finding:
+    text = f"With {count(e.n)} {plural(e.words.row, e.n)} and {what}, {error} would usually go undetected."
+    return Finding("CAL402", "caution", text)
 
 
 def _ties(e: Probabilities) -> Iterator[Finding]:
@@ -289,33 +289,24 @@ def of_table(e: Shared) -> Iterator[Finding]:
 
 def of_recalibration(e: Shared) -> Iterator[Finding]:
     """Whether recalibration helps."""
-    made, judged = e.recalibration, e.test is not None and e.test.rejects
+    made = e.recalibration
     if made is None or not made.maps:
         return
     best = made.maps[0]
     if best.gain.low is None or best.gain.high is None:
         return
-    found = percent(best.gain)
-    if best.gain.low > 0 and judged:
-        text = (
-            f"Recalibration helps: {map_in_sentence(best.name)} lowers cross-validated {made.loss} by {found.value} % "
-            f"({found.ends} %)."
-        )
+    gain = percent(best.gain).with_ends(" %")
+    if best.gain.low > 0 and e.rejects:
+        text = f"Recalibration helps: {map_in_sentence(best.name)} lowers cross-validated {made.loss} by {gain}."
         yield Finding("CAL501", "note", text)
     elif all(one.effect == "makes it worse" for one in made.maps):
-        yield Finding(
-            "CAL502", "note", f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
-        )
+        text = f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
+        yield Finding("CAL502", "note", text)
     elif best.gain.low <= 0:
         text = (
-            f"Recalibration may not help: with the best map {made.loss} is lower by {found.value} % ({found.ends} %), "
-            "and the interval includes 0."
+            f"Recalibration may not help: with the best map {made.loss} is lower by {gain}, and the interval includes"
         )
-        yield Finding("CAL503", "note", text)
-
-
-def _about(fraction: float) -> str:
-    return fixed(100 * fraction, significant(100 * fraction, 1))
+        yield Finding("CAL503", "note", f"{text} 0.")
 
 
 def _first_up(text: str) -> str:
@@ -327,16 +318,15 @@ def of_classes(e: ProbabilityVectors, verdict: Verdict) -> tuple[Finding, ...]:
     if e.n == 0 or e.top is None:
         return ()
     if e.decisions is not None:
-        text = "The predictions are only 0 and 1: decisions, not probabilities."
-        return (Finding("CAL104", "caution", text),)
-    rejected = e.test is not None and e.test.rejects
+        return (_DECISIONS,)
+    counted = f", n = {count(e.n)}"
     return ordered(
         [
             *_impossible(e),
             *untested(e),
-            *_vector(e, verdict),
+            *_tested(e, verdict, "probability vectors are", counted, code="CAL211", error="the top-label error"),
             *_backwards(e.top),
-            *(confidence(e.top, verdict) if rejected else ()),
+            *(confidence(e.top, verdict) if e.rejects else ()),
             *_classes(e),
             *of_groups(e),
             *of_time(e),
@@ -349,32 +339,14 @@ def of_classes(e: ProbabilityVectors, verdict: Verdict) -> tuple[Finding, ...]:
 
 def _impossible(e: ProbabilityVectors) -> Iterator[Finding]:
     if e.impossible > 0:
-        rows = f"{count(e.impossible)} {plural(e.words.row, e.impossible)}"
-        was = "was" if e.impossible == 1 else "were"
-        text = (
-            f"{rows} {was} of a class predicted with a probability of exactly 0. Log loss is infinite; the Brier score "
-            "is used instead."
-        )
+        rows = f"{count(e.impossible)} {plural(e.words.row, e.impossible)} {'was' if e.impossible == 1 else 'were'}"
+        text = f"{rows} of a class predicted with a probability of exactly 0. {_INSTEAD}"
         yield Finding("CAL101", "problem", text)
 
 
-def _vector(e: ProbabilityVectors, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None:
-        return
-    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
-    if e.test.rejects:
-        yield Finding("CAL211", verdict.severity, f"The probability vectors are not calibrated ({p}).")
-        return
-    error = None if e.top is None else e.top.error
-    most = "" if error is None or error.high is None else f"; the top-label error is at most {bound(error.high)} points"
-    severity: Severity = "caution" if verdict.severity == "caution" else "note"
-    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
-
-
 def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
-    rows = e.class_rows
-    flagged = tuple(row for row in rows if row.flagged)
-    if e.test is None or not e.test.rejects or not rows:
+    flagged = tuple(row for row in e.class_rows if row.flagged)
+    if not e.rejects or not e.class_rows:
         return
     if not flagged:
         text = f"No class by itself differs beyond chance: the error is spread over all {count(e.number)} classes."
@@ -383,10 +355,8 @@ def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
     off = tuple(row for row in flagged if total_is_off(row, e.number))
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
-    verb = "is" if len(flagged) == 1 else "are"
-    text = f"{out_of(len(flagged), e.number)} classes {verb} miscalibrated after adjustment{totals}."
-    text = _first_up(text)
-    yield Finding("CAL212", severity, text)
+    many = f"{out_of(len(flagged), e.number)} classes {'is' if len(flagged) == 1 else 'are'}"
+    yield Finding("CAL212", severity, _first_up(f"{many} miscalibrated after adjustment{totals}."))
 
 
 def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
@@ -399,13 +369,9 @@ def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
 
 def _few_rows(e: ProbabilityVectors) -> Iterator[Finding]:
     top = e.top
-    if e.test is None or top is None or top.undetected is None or e.n >= FEW_ROWS:
-        return
-    text = (
-        f"With {count(e.n)} {plural(e.words.row, e.n)} and {e.number} classes, a top-label error below about "
-        f"{bound(top.undetected)} points would usually go undetected."
-    )
-    yield Finding("CAL402", "caution", text)
+    if e.test is not None and top is not None and top.undetected is not None and e.n < FEW_ROWS:
+        error = f"a top-label error below about {bound(top.undetected)} points"
+        yield _undetected(e, f"{e.number} classes", error)
 
 
 #: A coefficient of variation below this hardly varies.
@@ -438,26 +404,17 @@ def _forecast_test(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
         return
     narrow = verdict.rule == "R1"
     if verdict.rule in ("R1", "R2") and e.ratio is not None and e.ratio.excludes(1.0) and (e.ratio.value > 1) == narrow:
-        found, word = ratio(e.ratio), "narrow" if narrow else "wide"
-        ends = f" ({found.ends})" if found.ends else ""
-        text = f"The predicted spread is too {word}: error-to-spread ratio {found.value}{ends}."
+        word = "narrow" if narrow else "wide"
+        text = f"The predicted spread is too {word}: error-to-spread ratio {ratio(e.ratio).with_ends()}."
         yield Finding("CAL601", verdict.severity, text)
         return
-    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
-    if e.test.rejects:
-        yield Finding("CAL201", verdict.severity, f"The predicted distributions are not calibrated ({p}).")
-        return
-    severity: Severity = "caution" if verdict.severity == "caution" else "note"
-    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}).")
+    yield from _tested(e, verdict, "predicted distributions are", f", n = {count(e.n)}")
 
 
 def _constant(e: Forecasts) -> Iterator[Finding]:
     if e.variation is not None and e.variation < CONSTANT:
-        text = (
-            f"The predicted spread hardly varies (coefficient of variation {fixed(e.variation, 2)}): it cannot tell "
-            "easy rows from hard ones."
-        )
-        yield Finding("CAL602", "caution", text)
+        how = f"hardly varies (coefficient of variation {fixed(e.variation, 2)})"
+        yield Finding("CAL602", "caution", f"The predicted spread {how}: it cannot tell easy rows from hard ones.")
 
 
 def _dominant(e: Forecasts) -> Iterator[Finding]:
@@ -471,18 +428,10 @@ def _dominant(e: Forecasts) -> Iterator[Finding]:
 
 
 def _hidden(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
-    if (
-        verdict.rule != "R3"
-        or e.coverage is None
-        or e.coverage.excludes(e.level)
-        or e.ence is None
-        or e.ence_null is None
-    ):
+    if verdict.rule != "R3" or e.coverage is None or e.coverage.excludes(e.level) or e.ence is None or not e.ence_null:
         return
-    text = (
-        "Intervals cover as they should on average, although the spread of single rows is wrong "
-        f"(ENCE {rates(Value(e.ence)).value} %, calibrated {e.ence_when_calibrated} %)."
-    )
+    error = f"ENCE {rates(Value(e.ence)).value} %, calibrated {e.ence_when_calibrated} %"
+    text = f"Intervals cover as they should on average, although the spread of single rows is wrong ({error})."
     yield Finding("CAL604", "caution", text)
 
 
@@ -491,47 +440,30 @@ def _one_factor(e: Forecasts) -> Iterator[Finding]:
     made = e.recalibration
     if made is None or not made.maps or made.maps[0].effect != "best" or (made.maps[0].gain.low or 0.0) <= 0:
         return
-    factor = next((one for one in made.maps[1:] if one.name.startswith(("One factor", "StdScaling"))), None)
-    if factor is None or factor.gain.high is None or factor.gain.low is None or factor.gain.high >= 0:
-        return
-    loss = percent(Value(-factor.gain.value, -factor.gain.high, -factor.gain.low))
-    text = f"One factor is not enough: scaling all spreads would worsen {made.loss} by {loss.value} % ({loss.ends} %)."
-    yield Finding("CAL605", "caution", text)
+    factor = next((one for one in made.maps[1:] if one.parameters == 1), None)
+    if factor is not None and factor.gain.high is not None and factor.gain.high < 0:
+        loss = percent(negated(factor.gain)).with_ends(" %")
+        text = f"One factor is not enough: scaling all spreads would worsen {made.loss} by {loss}."
+        yield Finding("CAL605", "caution", text)
 
 
 def of_unlabeled(e: Unlabeled, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on positive and unlabeled rows, most serious first."""
     if not e.positives or not e.unlabeled:
         return ()
-    return ordered([*untested(e), *_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
-
-
-def _unlabeled_test(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None or verdict.rule == "P3":
-        return
-    p = f"{e.test.name}, {e.test.in_words}"
-    if e.test.rejects:
-        text = f"The predictions are not calibrated if {score(e.prior)} are positive ({p})."
-        yield Finding("CAL201", verdict.severity, text)
-        return
-    most = "" if e.error is None or e.error.high is None else f"; the error is at most {bound(e.error.high)} points"
-    severity: Severity = "caution" if verdict.severity == "caution" else "note"
-    text = f"No significant miscalibration detected if {score(e.prior)} are positive ({p}){most}."
-    yield Finding("CAL202", severity, text)
+    given = f" if {score(e.prior)} are positive"
+    tested = () if verdict.rule == "P3" else _tested(e, verdict, "predictions are", "", given=given)
+    return ordered([*untested(e), *tested, *_shares(e, verdict), *of_table(e)])
 
 
 def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
     if e.impossible:
-        text = (
-            f"At {count(e.impossible)} of {count(e.ranges)} score ranges the labelled positives imply a share above "
-            "100 % (interval excludes it)."
-        )
+        where = f"{count(e.impossible)} of {count(e.ranges)} score ranges"
+        text = f"At {where} the labelled positives imply a share above 100 % (interval excludes it)."
         yield Finding("CAL701", "problem", text)
     if verdict.rule == "P3" and e.largest_prior is not None:
-        text = (
-            f"The assumed share of positives, {score(e.prior)}, is larger than these data allow (at most "
-            f"{score(e.largest_prior)})."
-        )
+        most = f"(at most {score(e.largest_prior)})"
+        text = f"The assumed share of positives, {score(e.prior)}, is larger than these data allow {most}."
         yield Finding("CAL702", "problem", text)
     if e.errors:
         low, high = least_and_largest(e)
@@ -547,7 +479,7 @@ def of_judged(e: JudgedAnswers, verdict: Verdict) -> tuple[Finding, ...]:
     return ordered(
         [
             *untested(e),
-            *_judged_test(e, verdict),
+            *_probability_test(e, verdict, f", {count(e.gold)} gold labels"),
             *_backwards(e),
             *_small(e),
             *confidence(e, verdict),
@@ -555,18 +487,6 @@ def of_judged(e: JudgedAnswers, verdict: Verdict) -> tuple[Finding, ...]:
             *_labels(e),
         ]
     )
-
-
-def _judged_test(e: JudgedAnswers, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None:
-        return
-    p = f"{e.test.name}, {e.test.in_words}, {count(e.gold)} gold labels"
-    if e.test.rejects:
-        yield Finding("CAL201", verdict.severity, f"The confidence is not calibrated ({p}).")
-        return
-    most = "" if e.most is None else f"; the error is at most {bound(e.most)} points"
-    severity: Severity = "caution" if verdict.state == "too few" or not small(e) else "note"
-    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
 
 
 def _labels(e: JudgedAnswers) -> Iterator[Finding]:

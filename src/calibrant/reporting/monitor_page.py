@@ -14,17 +14,17 @@ from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.monitor.monitoring import Monitor
 from calibrant.monitor.status import Status
 from calibrant.plot.scales import Scale, covering, probability_scale
-from calibrant.reporting.contents import Number
+from calibrant.reporting.contents import Number, Severity
 from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, plain_tick
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.reliability import dense, diagonal, near, on_the_diagonal, probability_axes, square
-from calibrant.reporting.layout.elements import Block, code_box, data_table, fold, icon, rich
-from calibrant.reporting.layout.page import footer, numbers_block, sheet
+from calibrant.reporting.drawing.reliability import named_curves
+from calibrant.reporting.layout.elements import Block, code_box, data_table, fold, rich
+from calibrant.reporting.layout.page import answer_block, numbers_block, whole_page
 from calibrant.reporting.names import listed
-from calibrant.reporting.rounding import count
+from calibrant.reporting.rounding import count, mapped
 from calibrant.reporting.sections.reliability import RARE
 from calibrant.reporting.text import Table
-from calibrant.results.estimate import Estimate, Value
+from calibrant.results.estimate import Value
 
 _KINDS = {"binary": "binary probabilities", "multiclass": "class probabilities", "forecast": "forecasts"}
 
@@ -38,23 +38,15 @@ def save_page(monitor: Monitor, status: Status, path: str | os.PathLike[str], *,
 def monitor_page(monitor: Monitor, status: Status, *, state: str = "state.json") -> str:
     """The whole HTML text: it loads nothing, sends nothing, and works with scripts off."""
     title = "Is the model still calibrated?"
-    words = tag("div", tag("p", f"Calibration monitor · {_KINDS[status.kind]}", class_="kicker"), tag("h1", title))
-    top = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
-    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in _facts(monitor, status)]
-    sections = [
+    sections = (
         _evidence(monitor, status),
         *_curves(monitor, status),
         *_groups(monitor, status),
         _guarantee(monitor, state),
-    ]
-    main = tag(
-        "main",
-        _answer(monitor, status),
-        numbers_block(_numbers(status)),
-        *(section.html() for section in sections),
-        id="main",
-    )
-    return sheet(f"{title} Calibration monitor", tag("header", top, tag("dl", *pairs, class_="facts")), main, footer())
+    )  # fmt: skip
+    main = (_answer(monitor, status), numbers_block(_numbers(status)), *(section.html() for section in sections))
+    kind = f"Calibration monitor · {_KINDS[status.kind]}"
+    return whole_page(f"{title} Calibration monitor", kind, title, _facts(monitor, status), *main)
 
 
 def _facts(monitor: Monitor, status: Status) -> list[tuple[str, str]]:
@@ -69,19 +61,12 @@ def _facts(monitor: Monitor, status: Status) -> list[tuple[str, str]]:
 
 
 def _answer(monitor: Monitor, status: Status) -> Markup:
-    severity, state = ("problem", "Alarm") if status.alarm else ("note", "No alarm")
+    severity: Severity = "problem" if status.alarm else "note"
+    state = "Alarm" if status.alarm else "No alarm"
     if not status.alarm and not status.enough:
         severity, state = "caution", "Not enough rows yet"
-    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in _three(monitor, status)]
-    return tag(
-        "div",
-        tag("h2", "Status", class_="vh"),
-        tag("p", icon(severity), state, class_="state"),  # type: ignore[arg-type]
-        tag("p", status.headline, class_="say"),
-        tag("p", status.remarks, class_="more") if status.remarks else None,
-        tag("div", *three, class_="three"),
-        class_=f"verdict {severity}",
-    )
+    three = _three(monitor, status)
+    return answer_block(severity, state, status.headline, three, name="Status", second=status.remarks)
 
 
 def _three(monitor: Monitor, status: Status) -> list[tuple[str, str]]:
@@ -102,19 +87,14 @@ def _three(monitor: Monitor, status: Status) -> list[tuple[str, str]]:
 
 
 def _numbers(status: Status) -> list[Number]:
-    gap, ratio = status.gap, status.observed_expected
+    gap, ratio = Value.of(status.gap), status.observed_expected
     since = f"{status.series or 'All rows'}, since {status.window}. The interval is valid at every look."
     if status.kind == "forecast":
-        share = Value(0.5 + gap, *(None if end is None else 0.5 + end for end in _ends(gap)))
+        share = mapped(gap, lambda end: 0.5 + end)
         return [Number("Outside the central half", share, 0.5, "percent", "too wide", "too narrow", since)]
-    gap_number = Number(gap.name, Value(gap, *_ends(gap)), 0.0, "points", "too high", "too low", since)
-    if math.isnan(ratio):
-        return [gap_number]
-    return [gap_number, Number(ratio.name, Value(ratio, *_ends(ratio)), 1.0, "ratio", "too high", "too low", since)]
-
-
-def _ends(estimate: Estimate) -> tuple[float | None, float | None]:
-    return (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+    sides = ("too high", "too low", since)
+    found = [Number(status.gap.name, gap, 0.0, "points", *sides)]
+    return found if math.isnan(ratio) else [*found, Number(ratio.name, Value.of(ratio), 1.0, "ratio", *sides)]
 
 
 def _evidence(monitor: Monitor, status: Status) -> Block:
@@ -174,23 +154,13 @@ def _curves(monitor: Monitor, status: Status) -> list[Block]:
 def _diagram(before: ReliabilityCurve | None, now: ReliabilityCurve, width: float) -> Canvas:
     values = np.concatenate([now.predicted, now.observed]).tolist()
     rare = float(now.observed @ now.share) < RARE
-    canvas = square(width, probability_scale(values, log_odds=rare), above=24.0)
-    canvas.text(0, 12, "Observed frequency", "t")
-    probability_axes(canvas, "Predicted probability")
-    diagonal(canvas)
-    styles = (("curve", "before", "m halo"), ("curve2", "now", "a halo"))
+    named = ((before, "curve", "before", "m halo"), (now, "curve2", "now", "a halo"))
     lines = [
-        ([(canvas.x(a), canvas.y(b)) for a, b in zip(curve.predicted, curve.observed, strict=True)], *style)
-        for curve, style in zip((before, now), styles, strict=True)
+        (list(zip(curve.predicted, curve.observed, strict=True)), kind, "", words, style)
+        for curve, kind, words, style in named
         if curve is not None
     ]
-    blocked = on_the_diagonal(canvas)
-    for line, style, _, _ in lines:
-        canvas.path(line, style)
-        blocked += near(dense(line), 3)
-    for line, _, words, kind in lines:
-        canvas.name(words, line, blocked, kind)
-    return canvas
+    return named_curves(width, probability_scale(values, log_odds=rare), lines)
 
 
 def _groups(monitor: Monitor, status: Status) -> list[Block]:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 from calibrant.plot.scales import Scale, evenly, probability_scale
-from calibrant.reporting.contents import Axis, Bin, BinCounts, Curve, Facts, Reliability
+from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, Curve, Facts, Reliability
 from calibrant.reporting.drawing.canvas import (
     ROOMY,
     Box,
@@ -292,21 +292,35 @@ def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: 
 
 
 def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Canvas:
+    lines = [
+        (curve_points(before), "curve", "dotf", "before", "m halo"),
+        (curve_points(after), "curve2", "dota", "after", "a halo"),
+    ]
+    return named_curves(width, scale, lines, after.confidence)
+
+
+def named_curves(
+    width: float,
+    scale: Scale,
+    named: Sequence[tuple[Sequence[tuple[float, float]], str, str, str, str]],
+    band: Band | None = None,
+) -> Canvas:
+    """Curves of observed frequencies by their points, style, style of a single point, name, and the name's style."""
     canvas = square(width, scale, above=24.0)
     canvas.text(0, 12, "Observed frequency", "t")
     probability_axes(canvas, "Predicted probability")
-    if after.confidence is not None:
-        canvas.band(after.confidence, "afterband")
+    if band is not None:
+        canvas.band(band, "afterband")
     diagonal(canvas)
     blocked = on_the_diagonal(canvas)
-    lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
-    for line, kind in zip(lines, ("curve", "curve2"), strict=True):
+    lines = [[(canvas.x(a), canvas.y(b)) for a, b in points] for points, *_ in named]
+    for line, (_, kind, single, _, _) in zip(lines, named, strict=True):
         canvas.path(line, kind)
-        if len(line) == 1:
-            canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
+        if len(line) == 1 and single:
+            canvas.add(dot(*line[0], 4.5, single))
         blocked += near(dense(line), 3)
-    for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
-        canvas.name(words, line, blocked, kind)
+    for line, (*_, words, style) in zip(lines, named, strict=True):
+        canvas.name(words, line, blocked, style)
     return canvas
 
 

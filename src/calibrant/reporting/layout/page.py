@@ -12,16 +12,15 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from calibrant._version import __version__
-from calibrant.reporting.contents import Contents, Number, Verdict
+from calibrant.reporting.contents import Contents, Number, Severity, Verdict
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import gauge
 from calibrant.reporting.layout.blocks import blocks, omitted_block
 from calibrant.reporting.layout.elements import Block, data_table, fold, icon, rich
 from calibrant.reporting.model import Report
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, score
+from calibrant.reporting.rounding import count, mapped, score
 from calibrant.reporting.text import STATES, answers, estimates_table, number_texts, tests_table
-from calibrant.results.estimate import Value
 
 if TYPE_CHECKING:
     from calibrant.reporting.model import Finding
@@ -120,17 +119,12 @@ def kicker(contents: Contents) -> str:
     return f"Calibration report · {_KINDS[contents.kind]}"
 
 
-def page_header(contents: Contents, title: str) -> Markup:
-    """Kind, title, the button for light and dark, and the line of facts."""
-    words = tag("div", tag("p", kicker(contents), class_="kicker"), tag("h1", title))
-    first = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
-    return tag("header", first, facts(contents))
-
-
-def facts(contents: Contents) -> Markup:
-    """The line of facts; what is not known is left out."""
-    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in fact_list(contents)]
-    return tag("dl", *pairs, class_="facts")
+def whole_page(title: str, kind: str, heading: str, facts: Iterable[tuple[str, str]], *main: Child) -> str:
+    """The whole HTML text: kind, heading, the button for light and dark, the line of facts, and what answers."""
+    words = tag("div", tag("p", kind, class_="kicker"), tag("h1", heading))
+    top = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts]
+    return sheet(title, tag("header", top, tag("dl", *pairs, class_="facts")), tag("main", *main, id="main"), footer())
 
 
 def fact_list(contents: Contents) -> list[tuple[str, str]]:
@@ -165,16 +159,29 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
 
 def verdict_block(found: Verdict) -> Markup:
     """The answer with how sure, what it means and what to do."""
-    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in answers(found)]
+    return answer_block(found.severity, STATES[found.state], found.sentence, answers(found), second=found.second)
+
+
+def answer_block(
+    severity: Severity,
+    state: str,
+    sentence: str,
+    three: Sequence[tuple[str, str]],
+    *,
+    name: str = "Verdict",
+    second: str = "",
+) -> Markup:
+    """An answer by its shape and state, in a sentence or two, and its three short answers."""
+    short = [tag("div", tag("h3", what), tag("p", text)) for what, text in three]
     return tag(
         "div",
-        tag("h2", "Verdict", class_="vh"),
-        tag("p", icon(found.severity), STATES[found.state], class_="state"),
-        tag("p", found.sentence, class_="say"),
-        tag("p", found.second, class_="more") if found.second else None,
-        tag("div", *three, class_="three") if three else None,
-        class_=f"verdict {found.severity}",
-    )
+        tag("h2", name, class_="vh"),
+        tag("p", icon(severity), state, class_="state"),
+        tag("p", sentence, class_="say"),
+        tag("p", second, class_="more") if second else None,
+        tag("div", *short, class_="three") if short else None,
+        class_=f"verdict {severity}",
+    )  # fmt: skip
 
 
 def numbers_block(found: Sequence[Number]) -> Markup | None:
@@ -187,9 +194,8 @@ def _number(number: Number) -> Markup:
     confidence = "" if number.level == 0.95 else f", {100 * number.level:.6g} % interval"
     small = f"{unit} ({ends}{confidence})".strip() if ends else unit
     scale = 100.0 if number.unit in ("points", "percent") else 1.0
-    held = number.value
-    drawn = Value(*(None if end is None else scale * end for end in (held.value, held.low, held.high)))  # type: ignore[arg-type]
-    log = number.unit == "ratio" and held.value > 0
+    drawn = mapped(number.value, lambda end: scale * end)
+    log = number.unit == "ratio" and number.value.value > 0
     picture = gauge(drawn, scale * number.ideal, below=number.below, above=number.above, log=log)
     value = tag("p", f"{big} ", tag("small", small), class_="big")
     return tag("div", tag("h3", number.name), value, picture, tag("p", rich(number.text)))
@@ -229,8 +235,8 @@ def page(report: Report) -> str:
     made = [findings_block(report.findings), *blocks(contents), omitted_block(contents), details_block(report)]
     shown = [block for block in made if block is not None]
     first = (verdict_block(contents.verdict), numbers_block(contents.numbers), contents_list(shown))
-    main = tag("main", *first, *(block.html() for block in shown), id="main")
-    return sheet(f"{report.title}: calibration report", page_header(contents, report.title), main, footer())
+    title, main = f"{report.title}: calibration report", (*first, *(block.html() for block in shown))
+    return whole_page(title, kicker(contents), report.title, fact_list(contents), *main)
 
 
 def fragment(report: Report) -> str:
