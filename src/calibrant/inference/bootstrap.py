@@ -71,10 +71,8 @@ class Bootstrap(validation.Simulated):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind not in get_args(Kind):
-            fail(
-                f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}.",
-                ValueError,
-            )
+            known = "'basic' or 'bias-corrected' (percentile intervals do not cover)"
+            fail(f"kind must be {known}, got {self.kind!r}.", ValueError)
 
     def interval(
         self, estimator: Callable[[Any], float], data: Predictions | BinTable, *, level: float = 0.95
@@ -104,10 +102,8 @@ class Bootstrap(validation.Simulated):
         if sample is not None and center is not None:
             return whole, of_resamples(estimator, sample.resample(self.draws, rng)) + whole - center
         if isinstance(data, BinTable):
-            fail(
-                f"{estimator!r} does not take tables, so it cannot be bootstrapped from a table; pass the predictions.",
-                TypeError,
-            )
+            instead = "so it cannot be bootstrapped from a table; pass the predictions"
+            fail(f"{estimator!r} does not take tables, {instead}.", TypeError)
         return whole, of_resamples(estimator, resampled_rows(data, self.draws, rng))
 
 
@@ -182,10 +178,7 @@ def _repeated_ratios(above: Floats, below: Floats, labels: NDArray[np.intp], rep
 def of_repeats(
     estimator: Callable[[Any], float], found: Estimate, data: Predictions, labels: NDArray[np.intp], repeats: Floats
 ) -> Floats:
-    """The estimates if each cluster of rows occurs as often as a row of `repeats` says, centred at that of `data`.
-
-    Ratios of sums over rows, areas and slopes are computed for all resamples at once.
-    """
+    """The estimates if each cluster of rows occurs as often as a row of `repeats` says, centred at that of `data`."""
     columns = _summed(found, data)
     if columns is not None:
         return _repeated_ratios(*columns, labels, repeats)
@@ -208,16 +201,15 @@ def _summed(found: Estimate, data: Predictions) -> tuple[Floats, Floats] | None:
     from calibrant.estimators.proper_scores import right_answers
 
     above, quantity = row_losses(found, data), "" if found.target is None else found.target.quantity
+    below: Any = 1.0
     if above is None and quantity == "accuracy":
         above = right_answers(data).astype(np.float64)
     if above is None and quantity == "observed to expected ratio" and isinstance(data, Binary):
-        weight = _row_weights(data, len(data))
-        columns = weight * data.y_true, weight * data.y_prob
-    elif above is None:
+        above, below = data.y_true.astype(np.float64), data.y_prob
+    if above is None:
         return None
-    else:
-        weight = _row_weights(data, len(above))
-        columns = weight * above, weight
+    weight = _row_weights(data, len(above))
+    columns = weight * above, weight * below
     value, total = float(columns[0].sum()), float(columns[1].sum())
     return columns if total > 0 and np.isclose(value / total, found, rtol=1e-6, atol=1e-12) else None
 
@@ -231,10 +223,7 @@ def _areas(p: Floats, one: Floats, zero: Floats) -> Floats | None:
 
 
 def _slopes(p: Floats, one: Floats, zero: Floats) -> Floats | None:
-    """Calibration slopes of tables, one per row, by Newton's method from that of their sum; None if one has none.
-
-    Where the largest step is small, what is left is about its square.
-    """
+    """Calibration slopes of tables, one per row, by Newton's method from that of their sum; None if one has none."""
     inside = (p > 0) & (p < 1)
     z, one, both = log_odds(p[inside]), one[:, inside], (one + zero)[:, inside]
     powers = np.stack([z**0, z, z**2], axis=1)
@@ -275,10 +264,9 @@ def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[f
 def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> Iterator[Any]:
     """Resamples of rows (of clusters, if there is a group), for estimators that do not take tables."""
     labels = cluster_labels(data, len(data)) if data.group is not None else np.arange(len(data))
-    order, starts = np.argsort(labels, kind="stable"), np.searchsorted(np.sort(labels), np.arange(labels.max() + 2))
-    for repeats in cluster_repeats(int(labels.max()) + 1, draws, rng):
-        again = np.repeat(repeats.astype(np.intp), np.diff(starts))
-        yield copies(data, np.repeat(order, again))
+    order, size = np.argsort(labels, kind="stable"), np.bincount(labels)
+    for repeats in cluster_repeats(len(size), draws, rng):
+        yield copies(data, np.repeat(order, np.repeat(repeats.astype(np.intp), size)))
 
 
 def copies(data: Predictions, rows: NDArray[np.intp]) -> Predictions:

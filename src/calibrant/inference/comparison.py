@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
@@ -329,18 +328,17 @@ def _of_true_errors(
 ) -> tuple[float, Interval, float]:
     if isinstance(method, PairedCrossFits):
         if not is_true_error(target) or not (isinstance(a, Multiclass) and isinstance(b, Multiclass)):
-            instead = f"use Bootstrap() for {name_of(estimator)}."
-            message = f"PairedCrossFits compares calibration errors of multiclass data; {instead}"
-            raise TypeError(message)
+            instead = f"use Bootstrap() for {name_of(estimator)}"
+            fail(f"PairedCrossFits compares calibration errors of multiclass data; {instead}.", TypeError)
         target = Target("true error", target.norm)
         found = method.difference(a, b, norm=target.norm, level=level)
         words = "independent rows (or clusters); errors that the maps find equally well; approximate"
     elif target is None or not _knows(method, target, a) or not _knows(method, target, b):
-        message = (
+        fail(
             "PairedGaps compares calibration errors in a finite norm of binary predictions, PairedFits those of "
-            f"positive-unlabeled predictions and of predicted spreads; use Bootstrap() for {name_of(estimator)}."
+            f"positive-unlabeled predictions and of predicted spreads; use Bootstrap() for {name_of(estimator)}.",
+            TypeError,
         )
-        raise TypeError(message)
     elif isinstance(method, PairedFits):
         found = method.difference(a, b, target, level=level)
         words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
@@ -368,17 +366,12 @@ def _paired_draws(
 ) -> dict[str, Floats]:
     """Estimates of all models on the same resamples of clusters."""
     first = next(iter(models.values()))
-    labels = _united(cluster_labels(first, len(first)))
-    repeats = cluster_repeats(int(labels.max()) + 1, method.draws, generator(method.seed, "paired bootstrap"))
-    return {name: of_repeats(estimator, estimates[name], data, labels, repeats) for name, data in models.items()}
-
-
-def _united(labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The clusters, united at random where they are more than independent rows are divided into."""
+    labels = cluster_labels(first, len(first))
     number = int(labels.max()) + 1
-    if number <= MOST_CLUSTERS:
-        return labels
-    return np.asarray(generator(0, "united clusters").permutation(number)[labels] % MOST_CLUSTERS)
+    if number > MOST_CLUSTERS:  # united at random, as many as independent rows are divided into
+        labels, number = generator(0, "united clusters").permutation(number)[labels] % MOST_CLUSTERS, MOST_CLUSTERS
+    repeats = cluster_repeats(number, method.draws, generator(method.seed, "paired bootstrap"))
+    return {name: of_repeats(estimator, estimates[name], data, labels, repeats) for name, data in models.items()}
 
 
 def _of_same_rows(models: Mapping[str, Predictions]) -> dict[str, Predictions]:

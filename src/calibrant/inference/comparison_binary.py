@@ -57,11 +57,10 @@ class SquaredGap:
 
     .. math:: Q = \sum_j W_j \frac{(\sum_g R_{gj})^2 - \sum_g R_{gj}^2}{W_j^2 - \sum_g W_{gj}^2}
 
-    has the expectation :math:`\sum_j W_j \bar g_j^2`, \bar g_j being the mean gap of the cell, for every n. Products of
-    residuals of a cell are multiplied by `factor`. `noise` (clusters and rows, cells) are sums of weighted residuals
-    about the mean gap and, where predictions have more variance than residuals show, the rest, row by row.
-    `contributions` are what each adds to Q, to first order, given the residuals of all others: the mean gap contains
-    the row's own residual.
+    has the expectation :math:`\sum_j W_j \bar g_j^2`, \bar g_j being the mean gap of the cell, for every n. `factor`
+    multiplies products of residuals. `noise` (clusters and rows, cells) are sums of weighted residuals about the mean
+    gap and, where predictions have more variance than residuals show, the rest, row by row. `contributions` are what
+    each adds to Q, to first order, given the residuals of all others.
     """
 
     square: float
@@ -229,10 +228,7 @@ def of_errors(difference: Floats, total: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Resolutions:
-    """Squared errors at rising resolution, and the degrees of freedom of their standard errors.
-
-    Where both models rank the rows alike, noise of fine cells cancels, and the finest resolution costs nothing.
-    """
+    """Squared errors at rising resolution, and the degrees of freedom of their standard errors."""
 
     found: list[SquaredErrors]
     freedom: float
@@ -264,10 +260,7 @@ class Resolutions:
         return self.found[self._number]
 
     def interval(self, reach: float, *, squared: bool) -> tuple[float, float]:
-        """That of the chosen resolution, extended away from zero by that of the next finer one.
-
-        What hides in cells makes an error too small. An interval that excludes zero still does.
-        """
+        """That of the chosen resolution, extended away from zero by that of the next finer one."""
         nearby = self.found[self._number : self._number + 2]
         ends = np.array([one.interval(reach, squared=squared) for one in nearby])
         low, high = ends[0]

@@ -162,7 +162,13 @@ def miscalibration_cost(
     number = 1 if band == "pointwise" else len(at)
     high = np.maximum([moves.limit(t, 1 - (1 - level) / number) for t in at], np.maximum(cost, low))
     words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
-    loss = _decision_loss(moves, at, cost, bounds, level=level, words=words, n=rows.n)
+    unit, target = np.minimum(1.0, (1 - at) / at), Target("calibration decision loss")
+    value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, bounds))
+    highest = max(moves.largest(level), value, lowest)
+    method = "simultaneous band of the gain; largest upper limit of a moved threshold"
+    assumption = "independent rows (or clusters); low end: any curve; high end: a rising calibration curve; approximate"
+    interval = Interval(lowest, highest, level, method, assumption=assumption, target=target)
+    loss = Estimate(value, name="Calibration decision loss", method=words, n=rows.n, target=target, interval=interval)
     before = net_benefit(task, thresholds=at).value
     return MiscalibrationCost(at, before, before + gains.value, cost, low, high, loss, level=level, band=band, n=rows.n)
 
@@ -326,15 +332,3 @@ def _wilson_reach(share: Floats, size: float, z: Floats) -> Floats:
     """The distance of Wilson's limit from a share: above it where z is positive, else below it."""
     limit = (share * size + z**2 / 2 + z * np.sqrt(share * (1 - share) * size + z**2 / 4)) / (size + z**2)
     return np.abs(limit - share)
-
-
-def _decision_loss(
-    moves: _Moves, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
-) -> Estimate:
-    unit = np.minimum(1.0, (1 - at) / at)
-    value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
-    highest, target = max(moves.largest(level), value, lowest), Target("calibration decision loss")
-    method = "simultaneous band of the gain; largest upper limit of a moved threshold"
-    assumption = "independent rows (or clusters); low end: any curve; high end: a rising calibration curve; approximate"
-    interval = Interval(lowest, highest, level, method, assumption=assumption, target=target)
-    return Estimate(value, name="Calibration decision loss", method=words, n=n, target=target, interval=interval)

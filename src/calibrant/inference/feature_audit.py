@@ -215,9 +215,8 @@ class Audit:
     def repair(self) -> FeatureMap:
         """The map with features, fitted to all rows: equal to `FeatureMap(seed=seed).fit(data, features=X)`."""
         if not isinstance(self.task, Binary):
-            instead = (
-                ": audit data.one_vs_rest()[label]" if self.parts else ", and no map repairs forecasts by features"
-            )
+            forecasts = ", and no map repairs forecasts by features"
+            instead = ": audit data.one_vs_rest()[label]" if self.parts else forecasts
             fail(f"repair() needs binary predictions{instead}.", TypeError)
         return FeatureMap.of_path(self.rows, self._path)
 
@@ -464,11 +463,7 @@ def soft_sign(gap: Floats, weight: Floats) -> Floats:
 
 
 def _lower_bound(rows: CodedRows, forward: _Forward, alpha: float) -> float:
-    """A lower confidence bound of E|E[Y | X, p] - p| from the soft signs of blocks.
-
-    Given the past each block's mean of g (Y - p) is at most the error. Later blocks, whose maps are better, count more,
-    by weights known beforehand. The variance is at least that of calibrated outcomes.
-    """
+    """A lower confidence bound of E|E[Y | X, p] - p|, which no block's expected mean of g (Y - p) exceeds."""
     mean = mass = variance = 0.0
     for now, sign, before in forward.signs:
         weight, gap = rows.weight[now], sign * (rows.y[now] - rows.p[now])

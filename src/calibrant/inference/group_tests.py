@@ -140,12 +140,11 @@ def group_tests(
 ) -> list[GroupTests]:
     """Tests of every group of every column; the probability of any false rejection is at most the significance.
 
-    Two valid procedures share it. (i) Gamma laws, fitted to the statistics of `MultiScale` of a first set of samples
-    drawn from the predictions, make one smooth statistic q per group; its step-down ranks among a second set
-    (`step_down_min`) are adjusted p-values, at least 1 / (draws + 1). Columns divide the same rows, so those of each
-    are multiplied by the number of columns. (ii) Reciprocal likelihood ratios, adjusted by Holm's method over all
-    groups, have no lower limit. With a = 0.9 the result is min(p_i / a, p_ii / (1 - a)). Weighted rows are not draws
-    from their predictions: (i), with Kish's effective counts, is approximate and (ii) is left out.
+    Two valid procedures share it, see `by_group`. (i) Gamma laws, fitted to the statistics of `MultiScale` of a first
+    set of samples, make one smooth statistic q per group, which is ranked among a second set (`step_down_min`). Columns
+    divide the same rows, so p-values of each are multiplied by the number of columns. (ii) Reciprocal likelihood
+    ratios. With a = 0.9 the result is min(p_i / a, p_ii / (1 - a)). Weighted rows are not draws from their predictions:
+    (i), with Kish's effective counts, is approximate and (ii) is left out.
     """
     draws = default_draws(groupings) if draws is None else draws
     rng = generator(seed, "group search")
@@ -175,8 +174,7 @@ def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]
     """Tests of every group of very many columns, or crosses of columns, that overlap.
 
     As in `group_tests`, but both procedures are adjusted by Holm's method over all groups: (i) the tail probability of
-    the number of events (`two_sided_tail`), which can be arbitrarily small; (ii) the likelihood ratio, for errors that
-    cancel in the mean. The statistic is the smaller p-value. Weighted rows count by Kish's number and have (i) only.
+    the number of events (`two_sided_tail`), (ii) the likelihood ratio. Weighted rows have (i) only.
     """
     share = SIMULATED if data.weight is None else 1.0
     found, scores = [], ScoreCells.of(data)
@@ -279,10 +277,7 @@ def group_evidence(
     simulated: bool = True,
     nominal: float | None = None,
 ) -> list[GroupEvidence]:
-    """The tests of all groups, in the order of the groupings and of the names in each.
-
-    With `nominal`, the coverage of its central interval is one of the statistics of quantiles and ensembles.
-    """
+    """The tests of all groups, in the order of the groupings and of the names in each; `nominal` as for `all_tests`."""
     words, tests = all_tests(data, groupings, test, simulated=simulated, nominal=nominal)
     return [
         GroupEvidence(one, k, words, statistic, p, adjusted, of_cells=found.of_cells)
@@ -364,18 +359,15 @@ def _tests_of_cells(data: Quantiles | Samples, grouping: Grouping, columns: int,
 
 
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
-    """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
-
-    As by `by_group`; the default test of predicted distributions takes fewer draws.
-    """
+    """For each group of rows the p-value of `by_group`, adjusted for all groups; NaN where it cannot be tested."""
     few = isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples)
     return all_tests(data, [grouping], ForecastTest(draws=_MOST) if few else None)[1][0].adjusted
 
 
-def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
+def adjusted_of_tables(tables: Sequence[BinTable]) -> Floats:
     """The same for tables of binary predictions: the statistics of `MultiScale`, ranked step-down over all groups."""
     cells = (Sample.of(table, needed_by="report").pooled(_CELLS) for table in tables)
-    found = _combined_tails(cells, _MOST, generator(seed, "tests of groups"))
+    found = _combined_tails(cells, _MOST, generator(0, "tests of groups"))
     return step_down_min(found[0], found[1:])
 
 

@@ -144,9 +144,8 @@ class RectifiedMean:
         """The shift of the log odds at which the mean of the judge is this."""
         if not 0 < mean < 1:
             return -FARTHEST if mean <= 0 else FARTHEST
-        return float(
-            brentq(lambda shift: float(expit(self._odds + shift).mean()) - mean, -FARTHEST, FARTHEST, xtol=1e-9)
-        )
+        found = brentq(lambda shift: float(expit(self._odds + shift).mean()) - mean, -FARTHEST, FARTHEST, xtol=1e-9)
+        return float(found)
 
     def _variances(self, shift: float) -> tuple[float, float, float]:
         """The two variances of the mean if the judge is right after this shift, and its mean."""
@@ -417,19 +416,16 @@ def judged_interval(estimator: Any, data: Judged, *, level: float, method: Any =
 def judged_test(data: Judged) -> Significance:
     r"""Is the confidence calibrated? Level, slope and shape, each within its share of the level (Bonferroni).
 
-    The level is the mean of the rectified outcomes against that of the confidences, the slope that of
-    `calibration_slope`, and the shape asks whether the L1 error is 0. The p-value is the smallest of the three, each
-    divided by its share, so that an interval at one minus that share of alpha excludes its ideal only where the test
-    rejects. With fewer than 20 gold labels of the rarer outcome the shape is that of the gold labels alone; with fewer
-    than 20 labelled rows or clusters nothing is claimed.
+    The level is the mean of the rectified outcomes against that of the confidences, and the shape asks whether the L1
+    error is 0: with few gold labels of the rarer outcome by these alone. An interval at one minus its share of alpha
+    excludes its ideal only where the test rejects.
     """
     require_gold(data)
     p, cluster = data.y_prob.astype(np.float64), row_clusters(data, len(data))
     labelled = int(data.known.sum()) if cluster is None else len(np.unique(cluster[data.known]))
     if labelled < FEWEST_CLUSTERS:
-        fail(
-            f"There are {labelled} labelled rows or clusters, and with fewer than {FEWEST_CLUSTERS} nothing is claimed."
-        )
+        few = f"with fewer than {FEWEST_CLUSTERS} nothing is claimed"
+        fail(f"There are {labelled} labelled rows or clusters, and {few}.")
     mean = RectifiedMean.of(data, p)
     away = float(p.mean()) - RectifiedMean.of(data).value
     found = {"level": (mean.p_value(1.0) if p.any() else float(not np.nansum(data.gold)), away)}
@@ -453,9 +449,8 @@ def judged_test(data: Judged) -> Significance:
     decided = min(parts, key=lambda part: part.p_value / part.share)
     p_value = min(decided.p_value / decided.share, 1.0)
     details = {"gold": int(data.known.sum())}
-    return Significance(
-        decided.p_value, p_value, "judged rows", len(data), details=details, components=parts, decided=decided
-    )
+    about: dict[str, Any] = {"details": details, "components": parts, "decided": decided}
+    return Significance(decided.p_value, p_value, "judged rows", len(data), **about)
 
 
 def _slope_p_value(data: Judged) -> tuple[float, float]:

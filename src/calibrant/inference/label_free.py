@@ -17,6 +17,7 @@ from calibrant.inference.multiplicity import between_groups
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator, normal_draws
+from calibrant.numerics.rows import effective_n
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval, Significance, text_table
 
@@ -195,9 +196,8 @@ def without_labels(
     words = _assumption(reference, shift, curve.beyond, periods)
     events = rng.binomial(cells.count.astype(np.int64), expit(drawn)).astype(np.float64)
     estimates = _estimates(cells, events, middle, level, words, len(scores))
-    return WithoutLabels(
-        estimates, words.split("; ")[0], len(scores), prior, test, float(np.sqrt(between)), curve.effective_rows
-    )
+    rows, drift = effective_n(curve.weight, len(curve.weight)), float(np.sqrt(between))
+    return WithoutLabels(estimates, words.split("; ")[0], len(scores), prior, test, drift, rows)
 
 
 def _checked(reference: Binary, p: ArrayLike, shift: str | None) -> Floats:
@@ -260,16 +260,10 @@ class _Curve:
             cluster = np.unique(reference.group, return_inverse=True)[1].reshape(-1)
             score = np.stack([np.bincount(cluster, column) for column in score.T], axis=1)
         m = expit(basis @ fit.coefficients)
-        inverse = np.linalg.inv(
-            (basis * (weight * m * (1 - m))[:, None]).T @ basis + penalty + 1e-9 * np.eye(len(start))
-        )
+        information = (basis * (weight * m * (1 - m))[:, None]).T @ basis
+        inverse = np.linalg.inv(information + penalty + 1e-9 * np.eye(len(start)))
         more = len(score) / max(len(score) - basis.shape[1], 1)
         return cls(knots, fit.coefficients, inverse @ (score.T @ score) @ inverse * more, p, weight, beyond)
-
-    @property
-    def effective_rows(self) -> float:
-        """Kish's number of reference rows."""
-        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
 
 
 def _quantiles(score: Floats) -> Floats:
@@ -294,9 +288,8 @@ def _density_ratio(p: Floats, new: Floats, x: Any) -> tuple[Floats, float]:
     design = np.column_stack([np.ones(len(z)), z])
     penalty = np.diag(np.r_[0.0, np.ones(z.shape[1])])
     is_new = np.r_[np.zeros(len(p)), np.ones(len(new))]
-    fit = logistic_fit(
-        design, weight=np.ones(len(z)), positive=is_new, start=np.zeros(design.shape[1]), penalty=penalty
-    )
+    start = np.zeros(design.shape[1])
+    fit = logistic_fit(design, weight=np.ones(len(z)), positive=is_new, start=start, penalty=penalty)
     logs = design @ fit.coefficients
     ratio = np.exp(logs[: len(p)])
     return np.minimum(ratio / ratio.mean(), MOST_WEIGHT), float((logs[len(p) :] > logs[: len(p)].max()).mean())
@@ -435,9 +428,8 @@ def _estimates(cells: _Cells, events: Floats, middle: Floats, level: float, word
         ends = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(known, ends, method="weibull") if len(known) else (np.nan, np.nan)
         value = float(found[name])
-        interval = Interval(
-            min(float(low), value), max(float(high), value), level=level, method="simulated samples", assumption=words
-        )
+        low, high = min(float(low), value), max(float(high), value)
+        interval = Interval(low, high, level=level, method="simulated samples", assumption=words)
         about: dict[str, Any] = {"interval": interval, "details": {_MOVES: float(moved[name]) - value}}
         estimates[name] = Estimate(value, name=NAMES[name], method="without labels", n=n, **about)
     return estimates

@@ -110,8 +110,9 @@ class SequentialBound:
         plain = data.group is None and data.weight is None
         exact = plain if self.exact is None else self.exact
         if exact and not plain:
-            message = "The exact bound needs independent rows without weights; use SequentialBound(exact=False)."
-            raise ValueError(message)
+            fail(
+                "The exact bound needs independent rows without weights; use SequentialBound(exact=False).", ValueError
+            )
         if norm == "squared":  # E d^2 >= (E d)^2, and contributions to E d have far less spread
             root = self.interval(data, norm=2, level=level)
             return replace(root, low=root.low**2, target=Target("true error", "squared", "vector"))

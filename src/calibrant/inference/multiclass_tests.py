@@ -97,11 +97,8 @@ class _Table:
         """Expected sums per cell, and their variances with classes of a row taken for independent."""
         cell, value = self.cell.ravel(), 1.0 if self.value is None else self.value
         mean: Floats = np.bincount(cell, (probability * value).ravel(), self.size).astype(np.float64)
-        if self.events is None:
-            variance = probability * (1 - probability) * value**2
-        else:
-            p, cell = self.events
-            variance = p * (1 - p)
+        p, cell = (probability, cell) if self.events is None else self.events
+        variance = p * (1 - p) if self.events is not None else p * (1 - p) * value**2
         return mean, np.bincount(cell.ravel(), variance.ravel(), self.size).astype(np.float64)
 
 
@@ -112,6 +109,7 @@ class Layout:
     probability: Floats
     class_bin: NDArray[np.int8]
     confidence_bin: NDArray[np.int8]
+    confidence_bins: int
 
     @classmethod
     def of(cls, probability: Floats) -> Layout:
@@ -121,12 +119,7 @@ class Layout:
             class_bin[:, k] = _equal_mass(p, p * (1 - p), _CLASS_BINS)
         bins = _MANY_BINS if len(probability) >= _ROWS_FOR_MANY else _FEW_BINS
         confidence = _equal_mass(probability.max(axis=1), np.ones(len(probability)), bins)
-        return cls(probability, class_bin, confidence.astype(np.int8))
-
-    @property
-    def confidence_bins(self) -> int:
-        """Number of bins of the top probability."""
-        return _MANY_BINS if len(self.probability) >= _ROWS_FOR_MANY else _FEW_BINS
+        return cls(probability, class_bin, confidence.astype(np.int8), bins)
 
     def class_table(self, rows: slice) -> _Table:
         """Outcomes per class and bin of its probability."""
@@ -198,7 +191,7 @@ def gaps_of_labels(
 
 def statistics(layout: Layout, gaps: dict[str, Gaps]) -> dict[str, Floats]:
     """One number per line of labels for each statistic, large where predictions and labels disagree."""
-    _, k = layout.probability.shape
+    k = layout.probability.shape[1]
     slope = gaps["slope"].squares(_CLASS_FLOOR)
     found = {
         "temperature of all classes": gaps["slope"].gap.sum(axis=1) ** 2,
@@ -365,8 +358,7 @@ def default_draws(rows: int) -> int:
 def independent_rows(data: Multiclass, *, needed_by: str, named: bool = True) -> tuple[Floats, NDArray[np.intp]]:
     """Probabilities that sum to 1 and labels, in an order that does not depend on that of the rows.
 
-    Labels are drawn row by row, which is right for independent rows of equal weight only. Classes that are not `named`
-    are put in the order of their sums, so that their names and columns do not matter either.
+    Classes that are not `named` are put in the order of their sums, so that names and columns do not matter either.
     """
     if not isinstance(data, Multiclass):
         fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
@@ -375,19 +367,16 @@ def independent_rows(data: Multiclass, *, needed_by: str, named: bool = True) ->
     if not all_alike(data.weight):
         fail(f"{needed_by} needs rows of equal weight; leave the weights out to test the sampled rows themselves.")
     sums = data.y_prob.sum(axis=1, dtype=np.float64)
-    classes = np.arange(data.y_prob.shape[1]) if named else _by_size(data)
+    classes = np.arange(data.y_prob.shape[1])
+    if not named:  # those with the largest mean probability first; sums that differ by rounding are equal
+        mean = data.y_prob.mean(axis=0, dtype=np.float64).round(12)
+        classes = np.lexsort((-np.bincount(data.y_true, minlength=len(mean)), -mean))
     number = np.argsort(classes)[data.y_true]
     order = np.lexsort((number, *(data.y_prob[:, classes[:4]] / sums[:, None]).T[::-1]))
     p = np.empty(data.y_prob.shape)
     for rows in row_blocks(len(p), data.y_prob.shape[1]):
         p[rows] = (data.y_prob[order[rows]] / sums[order[rows], None])[:, classes]
     return p, number[order]
-
-
-def _by_size(data: Multiclass) -> NDArray[np.intp]:
-    """The classes, those with the largest mean probability first; sums that differ by rounding are equal."""
-    mean = data.y_prob.mean(axis=0, dtype=np.float64).round(12)
-    return np.lexsort((-np.bincount(data.y_true, minlength=len(mean)), -mean))
 
 
 #: Classes that are printed. Test: tests/inference/test_multiclass_tests.py::test_it_prints_and_converts.
@@ -457,10 +446,7 @@ class ByClass:
 
     def __getitem__(self, label: Hashable) -> ClassRow:
         """The row of a class, by its label."""
-        for row in self.rows:
-            if row.label == label:
-                return row
-        raise KeyError(label)
+        return {row.label: row for row in self.rows}[label]
 
     def found(self, alpha: float = 0.05) -> list[Hashable]:
         """Classes whose adjusted p-value is at most `alpha`: any of them is wrong with probability of at most that."""

@@ -18,14 +18,9 @@ _NAMED = 8
 
 @dataclass(frozen=True)
 class Where:
-    """The scores that are off most clearly.
+    """The range of scores (of forecasts, of probability integral transforms) that are off most clearly.
 
-    Attributes
-    ----------
-    low, high : float
-        The range of scores; of forecasts that of probability integral transforms.
-    shift : float
-        By how much the log odds of the outcome lie above (below, if negative) what is predicted and tolerated.
+    The log odds of the outcome lie by `shift` above (below, if negative) what is predicted and tolerated.
     """
 
     low: float
