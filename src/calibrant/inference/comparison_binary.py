@@ -366,10 +366,12 @@ class PairedGaps(validation.Simulated):
         """From the difference of squared errors, which has no bias and needs no simulation."""
         limits = [Limits.of(one.fine(), self.draws, self.seed, norms=(2.0,), level=LEVEL) for one in (a, b)]
         power = 2 if squared else 1
-        largest = [_largest_error(one.sample.cells) ** power for one in limits]
+        cells = [one.sample.cells for one in limits]
+        gaps = [np.maximum(one.predicted, 1 - one.predicted) for one in cells]  # if all outcomes were on the other side
+        largest = [float(np.sqrt(one.share @ gap**2)) ** power for one, gap in zip(cells, gaps, strict=True)]
         if limits[0].silent:  # too few clusters to say anything
             return Difference(0.0, -largest[1], largest[0], 1.0)
-        found = Resolutions.of(a, b, effective_n=min(one.sample.cells.effective_n for one in limits))
+        found = Resolutions.of(a, b, effective_n=min(one.effective_n for one in cells))
         chosen = found.chosen
         low, high = found.interval(-float(stdtrit(found.freedom, ALPHA_SHARE * (1 - level) / 2)), squared=squared)
         difference, total = chosen.value
@@ -432,11 +434,6 @@ def _contributions(sample: Sample, limits: Limits, norm: float) -> Floats:
     cell = cells.number[sample.cell]
     by_row = slope[cell] * (sample.residual - gap[cell]) + (size - float(cells.share @ size))[cell]
     return sample.by_cluster((sample.row_share * by_row)[:, None])[:, 0]
-
-
-def _largest_error(cells: PooledCells) -> float:
-    """The L2 error if all outcomes were on the other side."""
-    return float(np.sqrt(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** 2))
 
 
 def _correlation(a: Floats, b: Floats) -> float:

@@ -337,7 +337,11 @@ def all_tests(
 ) -> tuple[str, list[GroupTests]]:
     """The name and the results of the tests of each grouping, by the method that is right for the data."""
     if data.group is None and test is None and isinstance(data, Quantiles | Samples):
-        return "scores of bias and spread", [_tests_of_cells(data, one, len(groupings), nominal) for one in groupings]
+        found = [CoverageByGroup.of(data, one.index, nominal=nominal, ordered=one.ordered) for one in groupings]
+        return "scores of bias and spread", [  # columns divide the same rows
+            GroupTests(np.abs(x.sums).max(axis=1), x.p_values, np.minimum(len(found) * x.adjusted, 1.0), x)
+            for x in found
+        ]
     if data.group is not None and test is None and isinstance(data, Multiclass):
         return "clustered score test of the predicted class", clustered_tests(data.top_label(), groupings)
     if data.group is not None and isinstance(data, Binary) and (test is None or isinstance(test, ClusteredScore)):
@@ -349,13 +353,6 @@ def all_tests(
     if simulated and len(groupings) <= MOST_SIMULATED:
         return "multi-scale and likelihood ratio tests", group_tests(data, groupings)
     return "gap and likelihood ratio tests", slice_tests(data, groupings)
-
-
-def _tests_of_cells(data: Quantiles | Samples, grouping: Grouping, columns: int, nominal: float | None) -> GroupTests:
-    """`CoverageByGroup` of one of several columns, which divide the same rows."""
-    found = CoverageByGroup.of(data, grouping.index, nominal=nominal, ordered=grouping.ordered)
-    adjusted = np.minimum(columns * found.adjusted, 1.0)
-    return GroupTests(np.abs(found.sums).max(axis=1), found.p_values, adjusted, found)
 
 
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:

@@ -241,37 +241,33 @@ def _slope(data: Judged, target: Target, level: float) -> _Found:
     few labels of the rarer outcome, and in clusters, where a judge gains nothing, the gold labels alone are used.
     """
     require_gold(data)
-    data, p = _inside(data)
-    name = "Calibration slope"
-    if _gold_alone(data, p):
+    data, name = _inside(data), "Calibration slope"
+    line = _sandwich(data)
+    if line is None:
         alone, how = data.labelled(), ProfileLikelihood()
         estimate = calibration_slope(alone)
         found = how.interval(alone, estimate, level=level)
         ends = Ends(float(estimate), found.low, found.high)
         why = _ALONE if data.group is None else "the gold labels alone, since rows are clustered"
         return _Found(name, why, ends, _words(data, found.assumption), repr(how), found.side)
-    value, error, freedom = _sandwich(data, p)
+    value, error, freedom = line
     half = float(stdtrit(freedom, (1 + level) / 2)) * error
     return _Found(name, "", Ends(value, value - half, value + half), _words(data), "RectifiedSlope()")
 
 
-def _inside(data: Judged) -> tuple[Judged, Floats]:
-    """The rows whose p has log odds, and their p."""
-    p = data.y_prob.astype(np.float64)
-    inside = (p > 0) & (p < 1)
+def _inside(data: Judged) -> Judged:
+    """The rows whose p has log odds."""
+    inside = (data.y_prob > 0) & (data.y_prob < 1)
     if not (inside & data.known).any():
         fail("calibration_slope needs gold labels of rows whose p lies strictly between 0 and 1, but there are none.")
-    return (data, p) if inside.all() else (data.take(inside), p[inside])
+    return data if inside.all() else data.take(inside)
 
 
-def _gold_alone(data: Judged, p: Floats) -> bool:
-    """Whether the slope is that of the gold labels alone."""
-    return data.group is not None or rarer_labels(data) < FEW_EVENTS or bool(np.ptp(p) == 0)
-
-
-def _sandwich(data: Judged, p: Floats) -> tuple[float, float, float]:
-    """The slope of the rectified outcomes, its standard error and degrees of freedom."""
-    mean = RectifiedMean.of(data)
+def _sandwich(data: Judged) -> tuple[float, float, float] | None:
+    """The slope of the rectified outcomes, its standard error and degrees of freedom; None for that of gold alone."""
+    mean, p = RectifiedMean.of(data), data.y_prob.astype(np.float64)
+    if data.group is not None or rarer_labels(data) < FEW_EVENTS or bool(np.ptp(p) == 0):
+        return None
     outcome, x = mean.m + mean.residual, affine(log_odds(p))
     fit = logistic_fit(x, weight=np.ones(len(p)), positive=outcome, start=np.array([0.0, 1.0]))
     fitted = expit(x @ fit.coefficients)
@@ -455,9 +451,9 @@ def judged_test(data: Judged) -> Significance:
 
 def _slope_p_value(data: Judged) -> tuple[float, float]:
     """The smallest significance at which an interval of the slope leaves out 1, and how far it lies below."""
-    data, p = _inside(data)
-    if not _gold_alone(data, p):
-        value, error, freedom = _sandwich(data, p)
+    data = _inside(data)
+    if (line := _sandwich(data)) is not None:
+        value, error, freedom = line
         return float(2 * stdtr(freedom, -abs(value - 1) / error)), 1 - value
     alone = data.labelled()
     value = float(calibration_slope(alone))

@@ -177,7 +177,14 @@ def without_labels(
     (True, 'P(Y | score) is that of the reference; independent rows')
     """
     level = validation.fraction("level", level)
-    scores = _checked(reference, p, shift)
+    if not isinstance(reference, Binary) or isinstance(reference, Confidence):
+        fail(f"reference must be Binary predictions with their outcomes, not {reference!r}.", TypeError)
+    if shift not in (None, "label"):
+        fail(f"shift must be None or 'label', got {shift!r}.", ValueError)
+    outcomes = reference.y_true
+    if outcomes.min() == outcomes.max():
+        fail(f"reference must have both outcomes, but all {len(reference)} rows have {outcomes[0]}.")
+    scores = np.asarray(validation.probabilities("p", p), np.float64)
     curve = _Curve.of(reference, scores, x)
     rng = generator(validation.seed(seed), "rows without labels")
     between, periods = (0.0, 0) if period is None else _drift(reference, curve, period)
@@ -190,7 +197,9 @@ def without_labels(
         drawn = drawn + spread * rng.standard_t(max(periods - 1, 1), (DRAWS, 1))
     prior = test = None
     if shift == "label":
-        old = np.vstack([coefficients, curve.coefficients]) @ _basis(_quantiles(curve.score), curve.knots).T
+        # as many evenly spaced quantiles as there are cells: their mean curve is that of all rows
+        quantiles = np.quantile(curve.score, (np.arange(CELLS) + 0.5) / CELLS)
+        old = np.vstack([coefficients, curve.coefficients]) @ _basis(quantiles, curve.knots).T
         drawn, middle, prior = _relabelled(expit(old).mean(axis=1), cells, drawn, middle, rng, level)
         test = _label_shift_test(reference, scores, float(prior), rng)
     words = _assumption(reference, shift, curve.beyond, periods)
@@ -198,17 +207,6 @@ def without_labels(
     estimates = _estimates(cells, events, middle, level, words, len(scores))
     rows, drift = effective_n(curve.weight, len(curve.weight)), float(np.sqrt(between))
     return WithoutLabels(estimates, words.split("; ")[0], len(scores), prior, test, drift, rows)
-
-
-def _checked(reference: Binary, p: ArrayLike, shift: str | None) -> Floats:
-    if not isinstance(reference, Binary) or isinstance(reference, Confidence):
-        fail(f"reference must be Binary predictions with their outcomes, not {reference!r}.", TypeError)
-    if shift not in (None, "label"):
-        fail(f"shift must be None or 'label', got {shift!r}.", ValueError)
-    outcomes = reference.y_true
-    if outcomes.min() == outcomes.max():
-        fail(f"reference must have both outcomes, but all {len(reference)} rows have {outcomes[0]}.")
-    return np.asarray(validation.probabilities("p", p), np.float64)
 
 
 def _assumption(reference: Binary, shift: str | None, beyond: float | None, periods: int) -> str:
@@ -264,11 +262,6 @@ class _Curve:
         inverse = np.linalg.inv(information + penalty + 1e-9 * np.eye(len(start)))
         more = len(score) / max(len(score) - basis.shape[1], 1)
         return cls(knots, fit.coefficients, inverse @ (score.T @ score) @ inverse * more, p, weight, beyond)
-
-
-def _quantiles(score: Floats) -> Floats:
-    """As many evenly spaced quantiles of the scores as there are cells: their mean curve is that of all rows."""
-    return np.quantile(score, (np.arange(CELLS) + 0.5) / CELLS)
 
 
 def _density_ratio(p: Floats, new: Floats, x: Any) -> tuple[Floats, float]:

@@ -121,17 +121,19 @@ class SequentialBound:
         if size is None:
             fail("SequentialBound needs bounded contributions: give the Distance a `bound`.", ValueError)
         values = [np.clip(_contributions(part, norm), -size, size) for part in judged]
-        low = self._betting(values, size, level) if exact else _normal_bound(judged, values, level)
+        if exact:  # rows of one part in random order, since those of a file may be sorted
+            rng = generator(self.seed, "order of bets")
+            bets = np.concatenate([rng.permutation(part) for part in values])
+            low = (2 * betting_lower_bound((bets + size) / (2 * size), 1 - level) - 1) * size
+        else:
+            clusters = [part.cluster for part in judged if part.cluster is not None]
+            weight = np.concatenate([part.weight for part in judged])
+            mean, error = mean_and_error(np.concatenate(values), weight, np.concatenate(clusters) if clusters else None)
+            low = mean - float(ndtri(level)) * error
         how = "exact for any n" if exact else "approximate: many rows (or clusters)"
         unit = "rows" if data.group is None else "clusters"
         words, target = f"independent {unit}; {how}; {_WHY}", Target("true error", norm, "vector")
         return Interval(max(low, 0.0), math.inf, level, repr(self), side="lower", assumption=words, target=target)
-
-    def _betting(self, values: list[Floats], size: float, level: float) -> float:
-        """Rows of one part in random order, since those of a file may be sorted."""
-        rng = generator(self.seed, "order of bets")
-        every = np.concatenate([rng.permutation(part) for part in values])
-        return (2 * betting_lower_bound((every + size) / (2 * size), 1 - level) - 1) * size
 
 
 def _contributions(rows: CrossFitted, norm: Norm) -> Floats:
@@ -139,14 +141,6 @@ def _contributions(rows: CrossFitted, norm: Norm) -> Floats:
     if norm == "kl":
         rows = replace(rows, recalibrated=(1 - MIXED) * rows.fitted + MIXED * rows.predicted)
     return rows.contributions(norm)
-
-
-def _normal_bound(judged: list[CrossFitted], values: list[Floats], level: float) -> float:
-    """Weighted mean less z standard errors, with clusters (if there are any) as units."""
-    clusters = [part.cluster for part in judged if part.cluster is not None]
-    weight = np.concatenate([part.weight for part in judged])
-    mean, error = mean_and_error(np.concatenate(values), weight, np.concatenate(clusters) if clusters else None)
-    return mean - float(ndtri(level)) * error
 
 
 @dataclass(frozen=True)

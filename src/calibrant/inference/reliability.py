@@ -140,7 +140,11 @@ def reliability_curve(
     validation.whole("draws", draws, minimum=2)
     validation.seed(seed)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
-    wanted = _kind(task, bins)
+    wanted: Kind = "isotonic" if bins is None else "binned"
+    if isinstance(task, Forecast):
+        wanted = "spread"
+    elif isinstance(task_of(task), Unlabeled):
+        wanted = "positive-unlabeled"
     if wanted == "binned" and kind == "isotonic":
         fail("The isotonic curve has no bins; leave out bins=, or pass kind='binned'.", ValueError)
     wanted = "binned" if wanted == "isotonic" and kind == "binned" else wanted
@@ -154,14 +158,6 @@ def reliability_curve(
         "positive-unlabeled": _of_positives,
     }
     return made[wanted](task, EqualMass(10) if bins is None else bins, level)
-
-
-def _kind(data: Predictions | BinTable, bins: Binning | None) -> Kind:
-    if isinstance(data, Forecast):
-        return "spread"
-    if isinstance(task_of(data), Unlabeled):
-        return "positive-unlabeled"
-    return "isotonic" if bins is None else "binned"
 
 
 def class_tables(

@@ -290,16 +290,12 @@ class _Losses:
             max(float(chance @ worth**power), float(np.mean(seen**power)) if len(seen) else 0.0) for power in (1, 2)
         )
         rate = float((self.number * self.share) @ self.event)
-        rest = z * np.sqrt(max(variance - squares * (1 - rate), self._moments(self.share * self._apart)[0], 0.0))
+        apart = self.less - float((self.number * self.share) @ self.less)  # losses of the more frequent outcome
+        rest = z * np.sqrt(max(variance - squares * (1 - rate), self._moments(self.share * apart)[0], 0.0))
         low = _gamma(total, squares, risk)
         high = _gamma(total + unseen, squares + unseen_square, 1 - risk)
         shrunk = np.sqrt(1 - rate)
         return float(np.hypot((total - low) * shrunk, rest)), float(np.hypot((high - total) * shrunk, rest))
-
-    @property
-    def _apart(self) -> Floats:
-        """The losses of the more frequent outcome, less their mean."""
-        return self.less - float((self.number * self.share) @ self.less)
 
     def _by_event(self, added: Floats) -> Floats:
         """What each event seen, or each cluster with events, adds."""

@@ -208,7 +208,11 @@ class _Search:
         """Candidates, each after the rows of those before were shifted by their gap."""
         candidates: list[_Candidate] = []
         while len(candidates) < most:
-            self._residuals()
+            q = expit(self.log_odds)
+            self.residual, self.variance = self.weight * (self.y - q), self.weight**2 * q * (1 - q)
+            if self.unit is not None:
+                sums = np.bincount(self.unit - self.unit.min(), self.residual)
+                self.variance *= max(1.0, float(sums @ sums) / max(float(self.variance.sum()), 1e-300))
             best = self._best()
             if best is None or (best[0] < _KEPT and candidates):
                 break
@@ -218,13 +222,6 @@ class _Search:
             if score < _KEPT:
                 break
         return candidates
-
-    def _residuals(self) -> None:
-        q = expit(self.log_odds)
-        self.residual, self.variance = self.weight * (self.y - q), self.weight**2 * q * (1 - q)
-        if self.unit is not None:
-            sums = np.bincount(self.unit - self.unit.min(), self.residual)
-            self.variance = self.variance * max(1.0, float(sums @ sums) / max(float(self.variance.sum()), 1e-300))
 
     def _best(self) -> _Found | None:
         """Evidence, z and conditions of the best conjunction."""

@@ -384,19 +384,19 @@ class Monitor:
     def _blocks(self, series: str) -> Blocks:
         if series not in self.series:
             whole = series == EVERYTHING
-            blocks = Blocks(self._bets(bets.CELLS if whole else GROUP_CELLS), LIFE if whole else LIFE // 4)
+            if self.kind == "forecast":
+                own = bets.Bets.on_tree(self.tolerance, self.points)
+            else:
+                assert self.reference is not None
+                cells = self.reference.reshape(bets.CELLS if whole else GROUP_CELLS, -1).sum(axis=1)
+                own = bets.Bets.on_scores(cells, self.tolerance, self.points)
+            blocks = Blocks(own, LIFE if whole else LIFE // 4)
             blocks.advance(self.now, self.pinned)
             self.series[series] = blocks
             if not whole and series not in self.shares:
                 later = len(self.shares) - self.declared + 1
                 self.shares[series] = LATER_GROUPS * start_weight(later) / (1 - FIRST)
         return self.series[series]
-
-    def _bets(self, cells: int) -> bets.Bets:
-        if self.kind == "forecast":
-            return bets.Bets.on_tree(self.tolerance, self.points)
-        assert self.reference is not None
-        return bets.Bets.on_scores(self.reference.reshape(cells, -1).sum(axis=1), self.tolerance, self.points)
 
     # --- evidence
 
