@@ -17,9 +17,9 @@ from .comparison import compare as compare
 from .comparison import compare_many as compare_many
 from .comparison_binary import PairedGaps as PairedGaps
 from .comparison_fits import PairedFits as PairedFits
-from .decision_costs import MiscalibrationCost as MiscalibrationCost
-from .decision_costs import miscalibration_cost as miscalibration_cost
 from .decision_curves import DecisionCurve as DecisionCurve
+from .decision_curves import MiscalibrationCost as MiscalibrationCost
+from .decision_curves import miscalibration_cost as miscalibration_cost
 from .decision_curves import net_benefit as net_benefit
 from .feature_audit import Audit as Audit
 from .feature_audit import FeatureLoss as FeatureLoss

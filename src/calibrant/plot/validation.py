@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from calibrant.data.validation import fail
-from calibrant.inference.decision_costs import MiscalibrationCost
-from calibrant.inference.decision_curves import DecisionCurve
+from calibrant.inference.decision_curves import DecisionCurve, MiscalibrationCost
 from calibrant.inference.selective_prediction import RiskCoverage
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, legend_below, pyplot, row_of_axes
 from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
