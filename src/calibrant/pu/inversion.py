@@ -19,22 +19,8 @@ from scipy.special import ndtri, stdtr, stdtrit
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import fail
+from calibrant.numerics import inversion as engine
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
-from calibrant.numerics.inversion import (
-    SHAPE_KNOTS,
-    Path,
-    enough_draws,
-    knots_for,
-    mid_ranks,
-    multiples_to,
-    orthonormal_hats,
-    pool_numbers,
-    pool_starts,
-    tail_risk,
-    unit_scaled,
-    whole_knots,
-    widened,
-)
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
@@ -121,7 +107,7 @@ class PUInversion(validation.Simulated):
         ends = [_Trials.of(scores, float(exponent), level, self).ends() for scores in pooled]
         limit = mean_gap_limit(
             Gaps.of(table),
-            risk=(1 - level) / 2 - tail_risk(level),
+            risk=(1 - level) / 2 - engine.tail_risk(level),
             design_effect=mean_effect,
             prior_error=self.prior_error,
             prior_interval=self.prior_interval,
@@ -165,7 +151,9 @@ class _Trials:
 
     @classmethod
     def of(cls, scores: PooledScores, norm: float, level: float, method: PUInversion) -> _Trials:
-        return cls(scores, orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores)), norm, level, method)
+        return cls(
+            scores, engine.orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores)), norm, level, method
+        )
 
     def ends(self) -> tuple[float, float]:
         """Both ends of the interval."""
@@ -177,7 +165,7 @@ class _Trials:
         low = paths[0].lower_end(observed)
         high = max(*(path.upper_end(observed) for path in paths), self._convex_limit(smooth))
         power = np.abs(smooth) ** self.norm
-        return widened(low, high, power, share, self.norm, gaps.n_unlabeled, self.level)
+        return engine.widened(low, high, power, share, self.norm, gaps.n_unlabeled, self.level)
 
     def _convex_limit(self, smooth: Floats) -> float:
         """Upper limit of the norm by its convexity.
@@ -190,7 +178,7 @@ class _Trials:
         few, share, score = shapes(self.scores)[0], self.scores.gaps.share, self.scores.score
         errors = self._noise(score + smooth) @ (self.half.T @ (share[:, None] * few)) @ few.T
         doubt = DOUBT * errors.std(axis=0)
-        sure, one_sided = float(ndtri(1 - tail_risk(self.level))), float(ndtri(self.level))
+        sure, one_sided = float(ndtri(1 - engine.tail_risk(self.level))), float(ndtri(self.level))
         limits = []
         for gap, reach in ((smooth, sure), (smooth - doubt, one_sided), (smooth + doubt, one_sided)):
             direction = share * np.sign(gap) * (np.abs(gap) / max(self._size(gap), 1e-12)) ** (self.norm - 1)
@@ -198,7 +186,7 @@ class _Trials:
             limits.append(float(direction @ smooth + reach * error))
         return max(limits)
 
-    def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[Path]:
+    def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[engine.Path]:
         """Along multiples of each shape, from none to well beyond what the data allow."""
         share = self.scores.gaps.share
         noise = float(np.sqrt((self._noise(self.scores.score) ** 2).sum(axis=1).mean()))
@@ -206,8 +194,8 @@ class _Trials:
         for shape in directions:
             size = float(np.sqrt(share @ shape**2))
             if size >= 1e-12:
-                gaps = multiples_to(length, size, STEPS)[:, None] * shape
-                yield Path.along(gaps, self._simulated, tail_risk(self.level))
+                gaps = engine.multiples_to(length, size, STEPS)[:, None] * shape
+                yield engine.Path.along(gaps, self._simulated, engine.tail_risk(self.level))
 
     def _simulated(self, gap: Floats) -> tuple[float, Floats]:
         """The true error under a gap, and the norms of fits to simulated samples."""
@@ -218,7 +206,7 @@ class _Trials:
 
     @cached_property
     def _draws(self) -> int:
-        return enough_draws(self.method.draws, tail_risk(self.level))
+        return engine.enough_draws(self.method.draws, engine.tail_risk(self.level))
 
     @cached_property
     def _normal_draws(self) -> tuple[Floats, Floats]:
@@ -248,13 +236,13 @@ class _Trials:
 
 def knots_of(scores: PooledScores) -> int:
     """The number of knots of the fit."""
-    return whole_knots(knots_for(scores.information))
+    return engine.whole_knots(engine.knots_for(scores.information))
 
 
 def shapes(scores: PooledScores) -> tuple[Floats, Floats]:
     """Orthonormal functions for the smoother fit and for the linear one."""
-    few = whole_knots(SHAPE_KNOTS * knots_of(scores))
-    return tuple(orthonormal_hats(scores.position, scores.gaps.share, knots) for knots in (few, 2))  # type: ignore[return-value]
+    few = engine.whole_knots(engine.SHAPE_KNOTS * knots_of(scores))
+    return tuple(engine.orthonormal_hats(scores.position, scores.gaps.share, knots) for knots in (few, 2))  # type: ignore[return-value]
 
 
 def design_effects(data: PositiveUnlabeled, table: BinTable) -> tuple[float, float]:
@@ -265,7 +253,7 @@ def design_effects(data: PositiveUnlabeled, table: BinTable) -> tuple[float, flo
     if data.group is None:
         return 1.0, 1.0
     scores = PooledScores.of(table)
-    half = orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores))
+    half = engine.orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores))
     labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
     fit, mean = (
         _cluster_ratio(row_influence(data, scores, table, functions)[0], labels)
@@ -339,9 +327,9 @@ class PooledScores:
         whole = Gaps.of(table)
         some = whole.share > 0
         share, mass = whole.share[some], whole.predicted[some]
-        position = (unit_scaled(mid_ranks(share)) + unit_scaled(mass / share)) / 2
-        starts = pool_starts(position, CELLS)
-        pool_of_filled = pool_numbers(starts, len(position))
+        position = (engine.unit_scaled(engine.mid_ranks(share)) + engine.unit_scaled(mass / share)) / 2
+        starts = engine.pool_starts(position, CELLS)
+        pool_of_filled = engine.pool_numbers(starts, len(position))
         pool = pool_of_filled[np.maximum(np.cumsum(some) - 1, 0)]  # positives between two pools belong to the lower
         size = len(starts)
         pooled = replace(

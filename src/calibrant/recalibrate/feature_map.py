@@ -20,22 +20,12 @@ from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error
 from calibrant.numerics.special import clipped_log_odds, expit, softplus
+from calibrant.recalibrate import expressions
 from calibrant.recalibrate.auto import Auto
 from calibrant.recalibrate.base import BinaryMap
 from calibrant.recalibrate.bayesian_average import LARGEST, BayesianAverage
 from calibrant.recalibrate.export import FeatureInput, predicted_expressions
-from calibrant.recalibrate.expressions import (
-    CodedColumn,
-    Expression,
-    ScoreExpressions,
-    function,
-    kept_from_certainty,
-    table_expression,
-    total,
-    tree_expression,
-    within,
-)
-from calibrant.recalibrate.expressions import expit as expit_expression
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.model_averaging import certainty_floor
 from calibrant.recalibrate.wrappers import fitted, predicted
@@ -503,15 +493,17 @@ class FeatureMap(BinaryMap):
         if self.scale_ == 0:
             return predicted_expressions(self.plain_, scores)[1]
         p, first = scores.probability, len(scores.columns)
-        columns = [CodedColumn(one, Expression("column", value=first + k)) for k, one in enumerate(self._features)]
-        columns.append(CodedColumn(Feature(SCORE, "number", tuple(self.score_cuts_)), p))
+        columns = [
+            expressions.CodedColumn(one, Expression("column", value=first + k)) for k, one in enumerate(self._features)
+        ]
+        columns.append(expressions.CodedColumn(Feature(SCORE, "number", tuple(self.score_cuts_)), p))
         tables, trees = self._parts
-        terms = [table_expression(table, columns, self.scale_) for table in tables]
+        terms = [expressions.table_expression(table, columns, self.scale_) for table in tables]
         if trees is not None:
             parts = zip(trees.feature, trees.cut, self.scale_ * trees.value, strict=True)
-            terms += [tree_expression(0, *part, trees.ranks, columns) for part in parts]
-        q = expit_expression(total([self._plain_log_odds(scores), *terms]))
-        return kept_from_certainty(q, p, certainty_floor(self.weight_))
+            terms += [expressions.tree_expression(0, *part, trees.ranks, columns) for part in parts]
+        q = expressions.expit(expressions.total([self._plain_log_odds(scores), *terms]))
+        return expressions.kept_from_certainty(q, p, certainty_floor(self.weight_))
 
     def _plain_log_odds(self, scores: ScoreExpressions) -> Expression:
         """Log odds of the plain map, without a detour by its probability: parsers of SQL nest only so deep."""
@@ -519,8 +511,8 @@ class FeatureMap(BinaryMap):
         corrected = scores.interpolated(inner.log_odds_, inner.corrected_, of="log_odds")
         own, floor = scores.log_odds_within(-LARGEST, LARGEST), certainty_floor(self.weight_)
         limit = float(np.log(floor / (1 - floor)))
-        low, high = within(own, -np.inf, limit), function("GREATEST", own, -limit)
-        return function("LEAST", function("GREATEST", corrected, low), high)
+        low, high = expressions.within(own, -np.inf, limit), expressions.function("GREATEST", own, -limit)
+        return expressions.function("LEAST", expressions.function("GREATEST", corrected, low), high)
 
     def _check_restored(self) -> None:
         super()._check_restored()

@@ -14,16 +14,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Samples
 from calibrant.data.validation import fail
-from calibrant.estimators.regression_common import (
-    mean_of,
-    moments,
-    pooled_squares,
-    rank_scores,
-    ratio_variance,
-    squared_t,
-    stretch_factor,
-    table_kurtosis,
-)
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.stacked import log_linear_fits
@@ -104,13 +95,13 @@ class StdScaling(SpreadRecalibrator):
             fail("All errors are zero: no spread would be small enough.", ValueError)
         if self.criterion == "mad":
             return {"scale": _weighted_median(z, weight) / NORMAL_MAD}
-        moment = float(np.sqrt(mean_of(z**2, weight)))
+        moment = float(np.sqrt(common.mean_of(z**2, weight)))
         if self.criterion == "nll":
             _warn_if_carried_by_one(z, rows.key, weight)
             return {"scale": moment}
         start = _weighted_median(z, weight) / NORMAL_MAD or moment
         std = rows.key
-        return {"scale": _minimiser(lambda s: mean_of(s * std * gaussian_crps(z / s), weight), start)}
+        return {"scale": _minimiser(lambda s: common.mean_of(s * std * gaussian_crps(z / s), weight), start)}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
         return np.full(len(std), learnt["scale"])
@@ -182,7 +173,7 @@ class ExchangeableStretch(OutputRecalibrator):
             fail(f"equation must be 'auto', 'moments' or 'ranks', got {self.equation!r}.", ValueError)
         data = _with_spread(task)
         by_ranks = self.equation == "ranks" or (self.equation == "auto" and _skewed(data))
-        solve = _rank_stretch if by_ranks else stretch_factor
+        solve = _rank_stretch if by_ranks else common.stretch_factor
         shift, factor = 0.0, solve(data)
         if not factor > 0:
             fail("All errors are zero: no spread would be small enough.", ValueError)
@@ -194,9 +185,9 @@ class ExchangeableStretch(OutputRecalibrator):
             shift *= weight
             factor = solve(stretched(data, 1.0, shift))
         moved = stretched(data, 1.0, shift)
-        evidence = abs(_t_value(rank_scores(moved)[:, 1], data.weight, spread=1.0))
+        evidence = abs(_t_value(common.rank_scores(moved)[:, 1], data.weight, spread=1.0))
         if not by_ranks:
-            squares = pooled_squares(squared_t(moved), data.draws.shape[1])
+            squares = common.pooled_squares(common.squared_t(moved), data.draws.shape[1])
             evidence = max(evidence, abs(_t_value(squares - 1, data.weight)))
         return {"shift": float(shift), "stretch": float(factor ** stands_out(evidence))}
 
@@ -222,15 +213,15 @@ def stands_out(t: float) -> float:
 
 def _t_value(values: Floats, weight: Floats | None, *, spread: float | None = None) -> float:
     """The mean over its standard error, with weights that add up to their effective number."""
-    mean = mean_of(values, weight)
-    error = float(np.sqrt(mean_of((values - mean) ** 2, weight))) if spread is None else spread
+    mean = common.mean_of(values, weight)
+    error = float(np.sqrt(common.mean_of((values - mean) ** 2, weight))) if spread is None else spread
     size = len(values) if weight is None else float(weight.sum())
     return mean * float(np.sqrt(size)) / error if error > 0 else 0.0
 
 
 def _shift_step(task: Samples) -> float:
     """By how many standard deviations of the draws to move them for the mean of D to vanish, nearly."""
-    size, mean = task.draws.shape[1], mean_of(task.z(), task.weight)
+    size, mean = task.draws.shape[1], common.mean_of(task.z(), task.weight)
     within = task.draws.astype(np.float64, copy=False).std(axis=1, ddof=1)
     return mean * float(np.median(task.pooled()[1] / within)) * (size + 1) / size
 
@@ -239,7 +230,7 @@ def _skewed(task: Samples) -> bool:
     """Whether the draws, whatever the outcomes, are skewed."""
     away = task.draws - task.mean[:, None]
     skewness = (away**3).mean(axis=1) / (away**2).mean(axis=1) ** 1.5
-    return abs(mean_of(skewness, task.weight)) > SKEWED
+    return abs(common.mean_of(skewness, task.weight)) > SKEWED
 
 
 def _rank_stretch(task: Samples) -> float:
@@ -247,7 +238,7 @@ def _rank_stretch(task: Samples) -> float:
     low, high = np.log(1e-3), np.log(1e3)
     for _ in range(40):
         middle = (low + high) / 2
-        wide = mean_of(rank_scores(stretched(task, float(np.exp(middle))))[:, 1], task.weight) > 0
+        wide = common.mean_of(common.rank_scores(stretched(task, float(np.exp(middle))))[:, 1], task.weight) > 0
         low, high = (middle, high) if wide else (low, middle)
     return float(np.exp((low + high) / 2))
 
@@ -268,7 +259,7 @@ class VarianceIsotonic(SpreadRecalibrator):
     """
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        cells = BinTable.of(moments(task), Distinct()).filled()
+        cells = BinTable.of(common.moments(task), Distinct()).filled()
         starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
         level = observed / weight
         if not level.any():
@@ -311,7 +302,7 @@ class VarianceHistogram(SpreadRecalibrator):
     scaling: bool = False
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        table = BinTable.of(moments(task), self.bins).filled()
+        table = BinTable.of(common.moments(task), self.bins).filled()
         error = table.observed_mean
         if not error.any():
             fail("All errors are zero: no spread would be small enough.", ValueError)
@@ -354,10 +345,10 @@ class SpreadSpline(SpreadRecalibrator):
     bins: int = 200
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        table = BinTable.of(moments(task), EqualMass(min(self.bins, max(1, len(task) // 10)))).filled()
+        table = BinTable.of(common.moments(task), EqualMass(min(self.bins, max(1, len(task) // 10)))).filled()
         x = np.log(table.predicted_mean) / 2
         ratio = np.maximum(table.observed_mean / table.predicted_mean, 1e-12)
-        precision = 1 / np.maximum(ratio_variance(table, table_kurtosis(table)), 1e-12)
+        precision = 1 / np.maximum(common.ratio_variance(table, common.table_kurtosis(table)), 1e-12)
         low, high = float(x[0]), float(x[-1])
         if len(x) < 4 or high - low < 1e-9:
             level = np.log(max(float(np.average(ratio, weights=table.weight)), 1e-300)) / 2
@@ -406,7 +397,7 @@ def _likeliest_factor(task: Distribution) -> float:
     center, y = center_of(task), task.y_true
     typical = float(np.median(np.abs(y - center) / np.maximum(task.quantile(0.75) - task.quantile(0.25), 1e-300)))
     start = max(2 * typical, 1e-12)
-    return _minimiser(lambda s: -mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight), start)
+    return _minimiser(lambda s: -common.mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight), start)
 
 
 def _minimiser(loss: Any, start: float) -> float:
