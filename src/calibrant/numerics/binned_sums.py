@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -16,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import CHUNK_ROWS, by_chunks, compiled
-from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Codes, Floats, Singles
+from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Codes, Floats
 from calibrant.numerics.rows import SUMS, Rows
-
-Scratch = tuple[Singles, Singles, NDArray[np.int32]]
 
 #: Finds the bin of each key; the result may be overwritten by the next call.
 Indexer = Callable[[NDArray[Any]], NDArray[Any]]
@@ -40,19 +39,19 @@ def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     Single precision finds the bin of all keys except the few close to an inner edge, with half the memory traffic; only
     those are searched.
     """
-    return _equal_width_index(key, edges, _scratch(len(key))).astype(np.intp)
+    return equal_width_indexer(edges, len(key))(key).astype(np.intp)
 
 
-def equal_width_indexer(edges: Floats) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """`equal_width_index` for chunk after chunk: each call overwrites the result of the one before.
+def equal_width_indexer(edges: Floats, most: int = CHUNK) -> Indexer:
+    """`equal_width_index` for chunk after chunk of at most this many rows: each call overwrites the result of the last.
 
     Allocating memory would cost as much as the arithmetic.
     """
-    scratch = _scratch(CHUNK)
-    return lambda key: _equal_width_index(key, edges, scratch)
+    scratch = np.empty(most, np.float32), np.empty(most, np.float32), np.empty(most, np.int32)
+    return partial(_equal_width_index, edges=edges, scratch=scratch)
 
 
-def _equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch) -> NDArray[Any]:
+def _equal_width_index(key: NDArray[Any], edges: Floats, scratch: tuple[NDArray[Any], ...]) -> NDArray[Any]:
     n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
     tolerance = np.float32(n * 3e-7)  # more than the four roundings of key, factor, product and sum can add up to
     if tolerance > 0.1 or (low and abs(low) > width):
@@ -72,10 +71,6 @@ def _equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch) -> ND
         near = np.flatnonzero(position < 2 * tolerance)
         index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
     return index
-
-
-def _scratch(size: int) -> Scratch:
-    return np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int32)
 
 
 def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
@@ -138,10 +133,8 @@ def sums_by_index(rows: Rows, index: Indexer, size: int, *, squares: bool = True
     Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
     cost the fast case a fifth of its time.
     """
-    if rows.plain_binary:
-        return _plain_binary_sums(rows, index, size, squares=squares)
-    if rows.plain and rows.role != "both":
-        return _plain_half_sums(rows, index, size, squares=squares)
+    if rows.plain_binary or (rows.plain and rows.role != "both"):
+        return _plain_sums(rows, index, size, squares=squares)
     totals = np.zeros((len(SUMS), size))
     for part in _chunks(rows):
         chunk = rows.take(part)
@@ -179,16 +172,16 @@ def plain_arrays(y: Any, p: Any) -> bool:
     """Whether these are arrays of whole labels and of scores, of one length, that a compiled loop can read."""
     if type(p) is not np.ndarray or type(y) is not np.ndarray or p.ndim != 1 or p.shape != y.shape or not len(p):
         return False
-    kinds = p.dtype.char in "fd" and y.dtype.kind in "iu" and p.dtype.isnative and y.dtype.isnative
-    return kinds and p.flags.c_contiguous and y.flags.c_contiguous
+    return p.dtype.char in "fd" and y.dtype.kind in "iu" and _readable(p, y)
+
+
+def _readable(*arrays: NDArray[Any] | None) -> bool:
+    return all(one is None or (one.flags.c_contiguous and one.dtype.isnative) for one in arrays)
 
 
 def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Floats | None:
     """Rows and sums of p per bin and outcome, of shape (2, bins, 2); None without a compiled loop that fits."""
-    contiguous = (
-        p.flags.c_contiguous and p.dtype.isnative and (y is None or (y.flags.c_contiguous and y.dtype.isnative))
-    )
-    bins = unit_bins(edges) if contiguous else None
+    bins = unit_bins(edges) if _readable(p, y) else None
     fast = compiled(len(p), saves=4.0) if bins is not None else None
     if fast is None:
         return None
@@ -199,11 +192,7 @@ def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Fl
 
 
 def unit_bins(edges: Floats) -> int | None:
-    """The number of bins, if the edges are those of a moderate number of equal ones between 0 and 1 to the last bit.
-
-    >>> unit_bins(np.linspace(0, 1, 16))
-    15
-    """
+    """The number of bins, if the edges are those of a moderate number of equal ones between 0 and 1 to the last bit."""
     bins = len(edges) - 1
     equal = 0 < bins < 1 << 10 and edges[-1] == 1 and np.array_equal(edges[:-1], np.arange(bins) * (1 / bins))
     return bins if equal else None
@@ -222,17 +211,21 @@ def _add_unweighted(totals: Floats, chunk: Rows, index: NDArray[np.intp]) -> Non
         total += np.bincount(index, values, size)
 
 
-def _plain_binary_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
-    """Counts and sums of p split by outcome: two passes give all sums but that of p squared."""
-    lanes = _Lanes(2 * size, crowded=_crowded(rows, index, size))
+def _plain_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
+    """Counts and sums of p, of rows with outcomes split by them: two passes give all sums but that of p squared."""
+    sides = 2 if rows.plain_binary else 1
+    lanes = _Lanes(sides * size, crowded=_crowded(rows, index, size))
     squared = np.full(size, 0.0 if squares else np.nan)
     for part in _chunks(rows):
         where, p = index(rows.key[part]), lanes.double(rows.key[part])
         if squares:
             squared += np.bincount(where, p * p, size)
-        where += where
-        where += rows.observed[part]
+        if sides == 2:
+            where += where
+            where += rows.observed[part]
         lanes.add(where, p)
+    if sides == 1:
+        return _half_columns(rows, *lanes.totals(), squared)
     counts, sums = (total.reshape(size, 2) for total in lanes.totals())
     return binary_columns(counts, sums, squared)
 
@@ -242,18 +235,6 @@ def binary_columns(counts: Floats, sums: Floats, squared: Floats | None = None) 
     count, positives = counts.sum(axis=1), counts[:, 1]
     squared = np.full(len(count), np.nan) if squared is None else squared
     return np.stack([count, count, count, sums.sum(axis=1), positives, squared, sums[:, 1], positives])
-
-
-def _plain_half_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
-    """Counts and sums of p of the population, or of the positives."""
-    lanes = _Lanes(size, crowded=_crowded(rows, index, size))
-    squared = np.full(size, 0.0 if squares else np.nan)
-    for part in _chunks(rows):
-        where, p = index(rows.key[part]), lanes.double(rows.key[part])
-        if squares:
-            squared += np.bincount(where, p * p, size)
-        lanes.add(where, p)
-    return _half_columns(rows, *lanes.totals(), squared)
 
 
 def _half_columns(rows: Rows, count: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
@@ -500,8 +481,7 @@ def checked_top_class(matrix: NDArray[Any], tolerance: float) -> tuple[Codes, ND
     None where a row does not, or there is no compiled loop: the caller then has to check.
     """
     rows, columns = matrix.shape
-    plain = matrix.dtype.char in "fd" and matrix.dtype.isnative and matrix.flags.c_contiguous
-    fast = compiled(matrix.size, saves=2.0) if plain else None
+    fast = compiled(matrix.size, saves=2.0) if matrix.dtype.char in "fd" and _readable(matrix) else None
     if fast is None:
         return None
     best, top = np.empty(rows, np.intp), np.empty(rows, matrix.dtype)
@@ -522,8 +502,8 @@ def checked_class_sums(matrix: NDArray[Any], codes: Codes, bins: int, tolerance:
     The pass that sums the matrix also checks that its rows lie in [0, 1] and sum to 1 but for `tolerance`, and that the
     codes are columns of it. None where they do not, or there is no compiled loop: the caller then has to check.
     """
-    plain = matrix.dtype.char in "fd" and matrix.dtype.isnative and matrix.flags.c_contiguous
-    fast = compiled(matrix.size, saves=4.0) if plain and codes.dtype.kind in "iu" and codes.dtype.isnative else None
+    plain = matrix.dtype.char in "fd" and codes.dtype.kind in "iu" and codes.dtype.isnative and _readable(matrix)
+    fast = compiled(matrix.size, saves=4.0) if plain else None
     if fast is None:
         return None
     way = _few if matrix.shape[1] < MANY else _many

@@ -24,15 +24,8 @@ class RunningWeight:
 
     Edge b of n follows the cell at which the cumulative weight first reaches b / n of the total; if all rows have the
     same weight, it follows the row of rank floor(rows * b / n) and its ties. Neither depends on the unit of weight.
-
-    Attributes
-    ----------
-    running : array
-        Weight up to and including each cell; the number of rows if all have the same weight.
-    counts : bool
-        Whether `running` holds numbers of rows.
-    atom : array of bool
-        Whether a cell is a single score, which is never split.
+    `running` includes each cell, and holds `counts` of rows if all have the same weight; an `atom` is a single score,
+    which is never split.
     """
 
     running: Floats
@@ -49,9 +42,8 @@ class RunningWeight:
         counts = np.allclose(count * row, weight, rtol=1e-9, atol=0)
         if squares is not None:
             counts = counts and np.allclose(row * weight, squares, rtol=1e-9, atol=0)
-        return cls(
-            np.cumsum(count if counts else weight), counts, np.ones(len(weight), np.bool_) if atom is None else atom
-        )
+        atom = np.ones(len(weight), np.bool_) if atom is None else atom
+        return cls(np.cumsum(count if counts else weight), counts, atom)
 
     def cuts(self, n: int, rank: Rank = "floor") -> Floats:
         """Positions among the cells that divide the weight into `n` bins of equal mass.
@@ -141,12 +133,6 @@ class SortedSamples:
     `tied` says whether any sample has equal scores. A cut is a number of leading rows. Cuts have the shape
     (samples, bins + 1), or (bins + 1,) where they are the same in every sample; sums per bin have the shape
     (samples, bins).
-
-    >>> samples = SortedSamples.of(np.array([[0.7, 0.2, 0.4]]), np.array([[1, 0, 1]], dtype=np.int8))
-    >>> samples.key, samples.outcome
-    (array([[0.2, 0.4, 0.7]]), array([[0, 1, 1]], dtype=int8))
-    >>> samples.observed(samples.cuts_at(np.array([0.0, 0.5, 1.0])))
-    array([[1, 1]], dtype=int32)
     """
 
     key: NDArray[Any]
@@ -186,7 +172,7 @@ class SortedSamples:
             key = self.key[0]
             ranks[1:] = np.searchsorted(key, key[np.maximum(ranks[1:], 1) - 1], side="right")
             return ranks
-        which = self._all if samples is None else samples
+        which = np.arange(len(self)) if samples is None else samples
         rows, inner = which[:, None], np.minimum(ranks, self.n - 1)
         last = self.key[rows, np.maximum(ranks - 1, 0)]
         split = (last == self.key[rows, inner]) & (ranks > 0) & (ranks < self.n)
@@ -199,13 +185,11 @@ class SortedSamples:
         """Cuts of all samples, or of some, at edges that no score lies outside of; bins are (low, high]."""
         if len(self) == 1:
             return np.concatenate([[0], np.searchsorted(self.key[0], edges[1:-1], side="right"), [self.n]])
-        which = self._all if samples is None else samples
-        cuts = np.zeros((len(which), len(edges)), dtype=np.intp)
-        cuts[:, -1] = self.n
-        inner = edges[1:-1]
-        cuts[:, 1:-1] = self._at_most(np.repeat(which, len(inner)), np.tile(inner, len(which))).reshape(
-            len(which), len(inner)
-        )
+        which, inner = np.arange(len(self)) if samples is None else samples, edges[1:-1]
+        cuts = np.full((len(which), len(edges)), self.n)
+        cuts[:, 0] = 0
+        below = self._at_most(np.repeat(which, len(inner)), np.tile(inner, len(which)))
+        cuts[:, 1:-1] = below.reshape(len(which), len(inner))
         return cuts
 
     def predicted(self, cuts: Ranks, samples: Ranks | None = None) -> Floats:
@@ -252,10 +236,6 @@ class SortedSamples:
             at += half * (flat.take(at + (half - 1)) <= values)
             length -= half
         return at - start + (flat.take(at) <= values)
-
-    @cached_property
-    def _all(self) -> Ranks:
-        return np.arange(len(self))
 
     @cached_property
     def _running_scores(self) -> Floats:

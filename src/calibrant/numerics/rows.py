@@ -31,16 +31,9 @@ SUMS = (
 class Rows:
     """The rows of a task as the table sees them: is the mean of `predicted` that of `observed` at each `key`?
 
-    Attributes
-    ----------
-    key, predicted, observed : array
-    weight : array, optional
-        Multiplies both; None means one for each row.
-    role : {"both", "population", "positives"}
-        Labelled rows are both predicted and observed. Of positive-unlabeled data the unlabeled rows are the population:
-        weighted and predicted but never observed; the labelled positives are observed but not part of it.
-    counted : bool
-        Whether they add to the number of rows. Labelled positives of a single sample do not: they are among its rows.
+    The weight multiplies both; None means one for each row. Labelled rows have both roles, predicted and observed. Of
+    positive-unlabeled data the unlabeled rows are the population: weighted and predicted but never observed; the
+    labelled positives are observed but not part of it, and not `counted` where they are among the unlabeled rows.
     """
 
     key: NDArray[Any]
@@ -123,14 +116,8 @@ def importance_weights(weight: Floats | None, total: float | None = None) -> Flo
     """Weights without their unit: scaled to add up to Kish's effective number of rows.
 
     So scaled, a weight is a number of rows, as penalties, prior counts and likelihoods need it. None where all weights
-    are the same, up to rounding: each row counts as one. All weights are positive: see `weighted_rows`.
-
-    Parameters
-    ----------
-    weight : array or None
-        None stays None.
-    total : float, optional
-        What the scaled weights add up to, where entries stand for several rows each; then None means no weights only.
+    are the same, up to rounding: each row counts as one. All weights are positive: see `weighted_rows`. `total` is what
+    they add up to where entries stand for several rows each; then None means no weights only.
     """
     if weight is None:
         return None
@@ -151,11 +138,7 @@ def variance_of_mean(mean: Floats, mean_square: Floats, effective_n: Floats) -> 
 
 
 def mean_and_error(values: Floats, weight: Floats, cluster: NDArray[Any] | None = None) -> tuple[float, float]:
-    """The weighted mean and its standard error, with clusters (if there are any) as units.
-
-    >>> mean_and_error(np.array([1.0, 3.0]), np.ones(2))[0]
-    2.0
-    """
+    """The weighted mean and its standard error, with clusters (if there are any) as units."""
     total = float(weight.sum())
     mean = float(weight @ values) / total
     parts = weight * (values - mean)
@@ -194,34 +177,21 @@ _BLOCK = 2_000_000
 
 
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Consecutive slices of the rows of a matrix that hold about two million numbers each.
-
-    >>> list(row_blocks(3, 1_000_000))
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
+    """Consecutive slices of the rows of a matrix that hold about two million numbers each."""
     step = max(1, _BLOCK // columns)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
 def extremes(values: NDArray[Any]) -> tuple[Any, Any]:
-    """The smallest and the largest of an array, in one read of it.
-
-    >>> extremes(np.array([3.0, 1.0, 2.0]))
-    (np.float64(1.0), np.float64(3.0))
-    """
+    """The smallest and the largest of an array, in one read of it."""
     chunks = [values[start : start + CHUNK] for start in range(0, len(values), CHUNK)]
     ends = [(chunk.min(), chunk.max()) for chunk in chunks]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def accumulate_rows(values: Floats) -> Floats:
-    """Running sums down the rows, in place: faster than `np.cumsum`, which goes along the columns one by one.
-
-    >>> accumulate_rows(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([[1., 2.],
-           [4., 6.]])
-    """
+    """Running sums down the rows, in place: faster than `np.cumsum`, which goes along the columns one by one."""
     for before, here in pairwise(values):
         here += before
     return values

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
@@ -78,8 +78,7 @@ class SortedRows:
             return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
         sums = np.zeros((len(SUMS), len(cuts) - 1))
         sums[:3] = np.diff(cuts)
-        plain = not unlabeled and rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous
-        if plain and (fast := compiled(len(rows.key), saves=2.0)) is not None:
+        if not unlabeled and _contiguous(rows) and (fast := compiled(len(rows.key), saves=2.0)) is not None:
             found = np.zeros((4, len(cuts) - 1))
             fast.sums_between(rows.key, rows.observed, cuts, found)
             sums[3], sums[5], sums[6], sums[4] = found
@@ -95,6 +94,10 @@ class SortedRows:
                 if not unlabeled:
                     sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
         return sums
+
+
+def _contiguous(rows: Rows) -> bool:
+    return rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous
 
 
 def positives_between(observed: NDArray[np.int8], ends: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -150,8 +153,7 @@ def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[n
 
 def _sorted(rows: Rows) -> SortedRows:
     if rows.plain_binary:
-        contiguous = rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous
-        fast = compiled(len(rows.key), saves=4.0) if contiguous else None
+        fast = compiled(len(rows.key), saves=4.0) if _contiguous(rows) else None
         if fast is not None:
             return _sorted_by_code(fast, rows)
         key, observed = sort_with_outcomes(rows.key, rows.observed)
@@ -221,12 +223,9 @@ def radix_bucket_sums(rows: Rows, *, squares: bool = False, codes: NDArray[np.in
     Without `squares`, the sum of squared predictions is NaN. `codes`, if given, is filled with the bucket and outcome
     of each row (see `rows_in`).
     """
-    contiguous = rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous
-    fast = compiled(len(rows.key), saves=6.0) if contiguous else None
-    if fast is None:
-        count, predicted, squared = _by_code(rows, squares=squares, codes=codes)
-    else:
-        count, predicted, squared = _compiled_by_code(fast, rows, squares=squares, codes=codes)
+    fast = compiled(len(rows.key), saves=6.0) if _contiguous(rows) else None
+    by_code = _by_code if fast is None else partial(_compiled_by_code, fast)
+    count, predicted, squared = by_code(rows, squares=squares, codes=codes)
     sums = np.empty((len(SUMS), BUCKETS))
     sums[:3], sums[3] = _in_order(count), _in_order(predicted)
     sums[4] = sums[7] = _in_order(count, positive=True)
@@ -392,12 +391,7 @@ class GapCells(NamedTuple):
 
 
 def running_gap_extremes(rows: Rows) -> tuple[float, float]:
-    """The lowest and the highest sum of p - y over all rows up to a score, of plain binary rows; 0 if none is beyond.
-
-    >>> p = np.array([0.25, 0.25, 0.75, 0.75])
-    >>> running_gap_extremes(Rows(p, p, np.array([0, 0, 1, 1], np.int8)))
-    (0.0, 0.5)
-    """
+    """Lowest and highest sum of p - y over all rows up to a score, of plain binary rows; 0 if none is beyond."""
     if len(rows.key) < GAP_CELL_ROWS:
         return _extremes_of_sorted(sorted_rows(rows))
     cells = gap_cells(rows)
@@ -413,7 +407,7 @@ def running_gap_extremes(rows: Rows) -> tuple[float, float]:
         return _extremes_of_sorted(sorted_rows(rows))
     if not len(sizes):
         return lowest, highest
-    within = sorted_rows(rows.take(_rows_in(opened, cells.codes)))
+    within = sorted_rows(rows.take(rows_with(np.repeat(opened, 2), cells.codes)))
     gap = within.rows.key.astype(np.float64)
     gap -= within.rows.observed
     running = np.cumsum(gap)
@@ -425,13 +419,14 @@ def running_gap_extremes(rows: Rows) -> tuple[float, float]:
 
 def gap_cells(rows: Rows) -> GapCells:
     """The sums of plain binary rows in cells of the score, the same for equal scores and rising with the score."""
-    size = 2 * (CELLS + 1)
-    count, predicted = np.zeros(size, np.intp), np.zeros(size)
-    codes = np.empty(len(rows.key), np.int16)
-    fast = compiled(len(codes), saves=4.0) if rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous else None
+    size, codes = 2 * (CELLS + 1), np.empty(len(rows.key), np.int16)
+    fast = compiled(len(codes), saves=4.0) if _contiguous(rows) else None
     if fast is not None:
-        table = _compiled_cells(fast, rows, codes)
+        table, totals = np.zeros((CELLS + 1, 2, 2)), np.zeros((CELLS + 1, 2, 2))
+        fast.gap_cells(rows.key, rows.observed, CELLS, table.reshape(-1), totals.reshape(-1), codes)
+        table += totals
         return GapCells(table[..., 0], table[..., 1], codes)
+    count, predicted = np.zeros(size, np.intp), np.zeros(size)
     position, short, index = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.int32), np.empty(CHUNK, np.intp)
     double = np.empty(CHUNK)
     for begin in range(0, len(codes), CHUNK):
@@ -449,18 +444,6 @@ def gap_cells(rows: Rows) -> GapCells:
             p = double[: len(p)]
         predicted += np.bincount(where, p, size)
     return GapCells(count.reshape(-1, 2).astype(np.float64), predicted.reshape(-1, 2), codes)
-
-
-def _compiled_cells(fast: ModuleType, rows: Rows, codes: NDArray[np.int16]) -> Floats:
-    """Rows and sums of p, of shape (cells, 2, 2)."""
-    table, totals = np.zeros((CELLS + 1, 2, 2)), np.zeros((CELLS + 1, 2, 2))
-    fast.gap_cells(rows.key, rows.observed, CELLS, table.reshape(-1), totals.reshape(-1), codes)
-    return table + totals
-
-
-def _rows_in(opened: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:
-    """The rows whose cell is opened."""
-    return rows_with(np.repeat(opened, 2), codes)
 
 
 def _extremes_of_sorted(ordered: SortedRows) -> tuple[float, float]:

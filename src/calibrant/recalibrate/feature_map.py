@@ -153,9 +153,8 @@ class CodedRows:
         """Trees fitted to some rows, from log odds of these rows."""
         rng = generator(self.seed, "rows that choose splits")
         growth = Growth(number, self.depth, _RIDGE) if growth is None else growth
-        return boosted_trees(
-            self.part(rows), self.layout, self.y[rows], offset, self.weight[rows], growth, rng=rng, watch=watch
-        )
+        data = self.part(rows), self.layout, self.y[rows], offset, self.weight[rows]
+        return boosted_trees(*data, growth, rng=rng, watch=watch)
 
     def plain(self, rows: Any) -> Floats:
         """Log odds of all rows by the default map of the score, fitted to some."""
