@@ -65,13 +65,14 @@ def classwise(
 
 
 def _mean(first: Estimate, values: dict[str, float], n: int) -> Estimate:
-    """The mean over classes, in the words of the estimate of one of them."""
+    """The mean over classes, in the words of the estimate of one; with its norm if that is of a true error."""
+    inner = getattr(first, "target", None)
     return Estimate(
         sum(values.values()) / len(values),
         name=f"Classwise {first.name}",
         method=f"{first.method}, {len(values)} classes",
         n=n,
-        target=_mean_target(first),
+        target=Target("classwise mean", inner.norm if inner is not None and inner.quantity == "true error" else None),
         details={"classes": values},
     )
 
@@ -107,12 +108,6 @@ def _plain(
     if y_prob.ndim != 2 or len(y_prob) != len(data) or not len(data) or y_prob.shape[1] < 2:
         return None
     return data, y_prob, range(y_prob.shape[1])
-
-
-def _mean_target(one: float) -> Target:
-    """The mean over classes, with the norm where each class gives an estimate of its true error."""
-    inner = getattr(one, "target", None)
-    return Target("classwise mean", inner.norm if inner is not None and inner.quantity == "true error" else None)
 
 
 def _multiclass(data: Multiclass | ArrayLike, y_prob: ArrayLike | None) -> Multiclass:

@@ -277,7 +277,12 @@ def _vector_log_losses(task: Multiclass, rows: slice, floor: float) -> Floats:
 def _table_log_loss(cells: BinTable, floor: float) -> Estimate:
     positives, negatives = cells.outcome_weights
     p = floored(cells.task.mean_score(cells), floor)
-    value = _log_loss(p, positives, negatives, cells.task.rounding * cells.total)
+    certain, excluded, rounding = p == 1, p == 0, cells.task.rounding * cells.total
+    if positives[excluded].sum() > rounding or negatives[certain].sum() > rounding:
+        value = float("inf")
+    else:
+        some = ~(certain | excluded)  # scores of 0 and 1 are taken together, where a tiny weight counts as none
+        value = float(-(positives[some] @ np.log(p[some])) - negatives[some] @ np.log1p(-p[some]))
     method, details = log_provenance(_mean_of(cells), floor, infinite=_infinite_rows(cells, value))
     return Estimate(value / cells.total, name="Log loss", method=method, n=cells.n, details=details)
 
@@ -320,13 +325,3 @@ def _table_brier(table: BinTable) -> Estimate:
 
 def _mean_of(table: BinTable) -> str:
     return f"{table.task.name} mean" if isinstance(table.task, Unlabeled) else "mean"
-
-
-def _log_loss(p: Floats, positives: Floats, negatives: Floats, rounding: float) -> float:
-    """The sum of losses; scores of 0 and 1 are taken together, where a weight below `rounding` counts as none."""
-    certain, excluded = p == 1, p == 0
-    if positives[excluded].sum() > rounding or negatives[certain].sum() > rounding:
-        return float("inf")
-    some = ~(certain | excluded)
-    p, positives, negatives = p[some], positives[some], negatives[some]
-    return float(-(positives @ np.log(p)) - negatives @ np.log1p(-p))

@@ -243,14 +243,12 @@ def calibration_error(
     _, _, words = found.name.rpartition(" (")
     if chosen == "coverage":
         return found.renamed(f"Calibration error (coverage, {words}", f"coverage, {found.method}")
-    name = _NAMES["score" if found.target is None else found.target.of]
+    name = _NAMES.get("" if found.target is None else found.target.of, "Calibration error")
     return found.renamed(f"{name} ({words}", found.method if chosen == "averaged" else f"{chosen}, {found.method}")
 
 
-#: What is estimated, by whose error it is.
+#: What is estimated, by whose error it is; the calibration error of others.
 _NAMES = {
-    "score": "Calibration error",
-    "vector": "Calibration error",
     "confidence": "Confidence calibration error",
     "confidence given vector": "Confidence calibration error given the vector",
 }

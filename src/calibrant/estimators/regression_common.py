@@ -100,6 +100,20 @@ def equal_width(bins: EqualWidth | int) -> EqualWidth:
     return bins if isinstance(bins, EqualWidth) else EqualWidth(validation.whole("bins", bins))
 
 
+def finished(
+    task: Forecast,
+    value: float,
+    name: str,
+    method: str,
+    null: dict[str, Any],
+    measure: Callable[[Forecast], Estimate],
+    **details: Any,
+) -> Estimate:
+    """The estimate with its null reference, further details, and what `measure` finds for each of several outputs."""
+    details = {"null": null, **details, **by_output(task, measure)}
+    return Estimate(value, name=name, method=method, n=task.y_true.size, details=details)
+
+
 def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> dict[str, Any]:
     """The same metric for each of several outputs, for the details of the pooled one."""
     if not isinstance(data, Forecast) or len(data.outputs) == 1:

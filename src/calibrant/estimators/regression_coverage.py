@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -132,15 +132,10 @@ def pit_error(
     task, bins = common.forecast(data, mean, std), common.equal_width(bins)
     curve = pit_curve(task)
     value, root = curve.distance(np.inf), np.sqrt(curve.size)
-    details = {
-        "p_value": float(kolmogorov(value * (root + 0.12 + 0.11 / root))),
-        "histogram": curve.shares(bins.edges).tolist(),
-        "edges": bins.edges.tolist(),
-        "null": curve.null(np.inf),
-        "central": False,
-        **common.by_output(task, lambda output: pit_error(output, bins=bins)),
-    }
-    return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
+    details = {"histogram": curve.shares(bins.edges).tolist(), "edges": bins.edges.tolist(), "central": False}
+    details["p_value"] = float(kolmogorov(value * (root + 0.12 + 0.11 / root)))
+    each = partial(pit_error, bins=bins)
+    return common.finished(task, value, "PIT KS distance", "exact", curve.null(np.inf), each, **details)
 
 
 @estimates("coverage", losses=covered)
@@ -181,16 +176,11 @@ def coverage(
     y, weight = task.y_true.ravel(), task.flat_weight
     below, above = common.mean_of(y < low, weight), common.mean_of(y > high, weight)
     size = effective_n(weight, len(y))
-    details = {
-        "nominal": nominal,
-        "mean_width": common.mean_of(high - low, weight),
-        "below": below,
-        "above": above,
-        "null": common.null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial"),
-        **common.by_output(task, lambda output: coverage(output, nominal=nominal)),
-    }
+    details = {"nominal": nominal, "mean_width": common.mean_of(high - low, weight), "below": below, "above": above}
+    null = common.null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial")
     method = f"central {nominal:.6g} interval" if nominal * 100 % 1 else f"central {nominal:.0%} interval"
-    return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
+    each = partial(coverage, nominal=nominal)
+    return common.finished(task, 1 - below - above, "Coverage", method, null, each, **details)
 
 
 @estimates("group coverage error", norm=1)
@@ -221,19 +211,15 @@ def group_coverage(
     names, member = task.row_groups(by)
     share, found = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
     sd = found.pop("sd")
-    details = {
-        "groups": {
-            name: {column: values[k].item() for column, values in found.items()}
-            for k, name in enumerate(group_texts(names))
-        },
-        "null": common.null_reference(
-            np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
-        ),
-        **common.by_output(task, lambda output: group_coverage(output, nominal=nominal, by=member)),
+    center, wide = np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2)
+    null = common.null_reference(center, wide, "folded normal per group")
+    groups = {
+        name: {column: values[k].item() for column, values in found.items()}
+        for k, name in enumerate(group_texts(names))
     }
-    value = float(share @ np.abs(found["coverage"] - nominal))
-    method = f"nominal coverage {nominal:.6g}"
-    return Estimate(value, name="Group coverage gap (L1)", method=method, n=task.y_true.size, details=details)
+    value, method = float(share @ np.abs(found["coverage"] - nominal)), f"nominal coverage {nominal:.6g}"
+    each = partial(group_coverage, nominal=nominal, by=member)
+    return common.finished(task, value, "Group coverage gap (L1)", method, null, each, groups=groups)
 
 
 def _coverage_by_group(task: Forecast, member: NDArray[np.intp], nominal: float) -> tuple[Floats, dict[str, Any]]:
@@ -267,10 +253,9 @@ def _curve_error(
         gaps = np.abs(curve(at) - at)
         value = float(gaps.max() if np.isinf(norm) else np.mean(gaps**norm) ** (1 / norm))
         method = f"mean over {len(at)} levels"
-    details = {"null": curve.null(norm, at), "central": curve_of is central_curve}
-    details |= {"levels": None if at is None else at.tolist()}
-    details |= common.by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
-    return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)
+    details = {"central": curve_of is central_curve, "levels": None if at is None else at.tolist()}
+    each = partial(_curve_error, curve_of=curve_of, name=name, norm=norm, levels=levels)
+    return common.finished(task, value, with_norm(name, norm), method, curve.null(norm, at), each, **details)
 
 
 #: Mean, standard deviation, 2.5 % and 97.5 % points of norms of the Brownian bridge, the law of sqrt(n) (F_n - F).
@@ -293,6 +278,12 @@ class PitCurve:
     after: Floats
     size: float
     nodes: Floats | None
+
+    @classmethod
+    def of(cls, at: Floats, before: Floats, after: Floats, size: float, nodes: Floats | None = None) -> PitCurve:
+        """Continued to 0 and to 1."""
+        at, before, after = (np.concatenate([[0.0], column, [1.0]]) for column in (at, before, after))
+        return cls(at, before, after, size, nodes)
 
     def __call__(self, levels: Floats) -> Floats:
         """The share of transforms up to each level."""
@@ -366,7 +357,7 @@ def _curve(low: Floats, high: Floats, weight: Floats | None) -> PitCurve:
             order = np.argsort(low)
             at, after = low[order], np.cumsum(weight[order]) / weight.sum()
         before = np.concatenate([[0.0], after[:-1]])
-        return PitCurve(*_to_the_ends(at, before, after), size, None)
+        return PitCurve.of(at, before, after, size)
     return _ramps(low, high, np.ones(len(low)) if weight is None else weight, size)
 
 
@@ -382,15 +373,7 @@ def _ramps(low: Floats, high: Floats, weight: Floats, size: float) -> PitCurve:
     jump: Floats = np.bincount(end[~ramp], weight[~ramp], len(at)).astype(np.float64)
     after: Floats = np.cumsum(rise + jump)
     nodes = np.unique(np.concatenate([[0.0], at, [1.0]])) if ramp.all() else None
-    return PitCurve(*_to_the_ends(at, after - jump, after), size, nodes)
-
-
-def _to_the_ends(at: Floats, before: Floats, after: Floats) -> tuple[Floats, Floats, Floats]:
-    return (
-        np.concatenate([[0.0], at, [1.0]]),
-        np.concatenate([[0.0], before, [1.0]]),
-        np.concatenate([[0.0], after, [1.0]]),
-    )
+    return PitCurve.of(at, after - jump, after, size, nodes)
 
 
 def _integral(gap: Floats, norm: float) -> Floats:

@@ -99,8 +99,8 @@ def nll(
         null = _entropy(task)
     else:
         null = simulated_reference(task, log_loss_of(task, floor))
-    details |= common.by_output(task, lambda output: nll(output, floor=floor))
-    return _score(losses, "NLL", method, task, null, details)
+    value = common.mean_of(losses, task.flat_weight)
+    return common.finished(task, value, "NLL", method, null, lambda output: nll(output, floor=floor), **details)
 
 
 @estimates("mean score", losses=crps_losses)
@@ -124,16 +124,16 @@ def crps(data: ForecastData = None, mean: Column = None, std: Column = None, **c
     <CRPS 0.2337, n=1, mean>
     """
     task = common.forecast(data, mean, std)
-    details, losses, unit_score = common.by_output(task, crps), crps_losses(task), gaussian_crps
     if isinstance(task, Gaussian):
-        null, method = gaussian_reference(task, unit_score, 1 / np.sqrt(np.pi)), "mean"
+        null, method = gaussian_reference(task, gaussian_crps, 1 / np.sqrt(np.pi)), "mean"
     elif isinstance(task, Samples):
         null, method = exchanged_reference(task, fair_crps), "fair"
     else:
         null = simulated_reference(task, crps_of(task))
         exact = isinstance(task, Distribution) and task.discrete
         method = f"{len(task.levels)} quantiles" if isinstance(task, Quantiles) else ("sum" if exact else "quadrature")
-    return _score(losses, "CRPS", method, task, null, details)
+    value = common.mean_of(crps_losses(task), task.flat_weight)
+    return common.finished(task, value, "CRPS", method, null, crps)
 
 
 @estimates("mean score", losses=pinball_losses)
@@ -161,15 +161,9 @@ def pinball(
     """
     task = common.forecast(data, mean, std)
     at = pinball_levels(task, levels)
-    quantiles = [task.quantile(level) for level in at]
     y, weight = task.y_true.ravel(), task.flat_weight
-    single = [
-        common.mean_of(pinball_loss(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)
-    ]
-    details = {
-        "by_level": dict(zip(at.tolist(), single, strict=True)),
-        **common.by_output(task, lambda output: pinball(output, levels=at)),
-    }
+    losses = [pinball_loss(y - task.quantile(level), level) for level in at]
+    by_level = {level: common.mean_of(loss, weight) for level, loss in zip(at.tolist(), losses, strict=True)}
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
 
@@ -180,8 +174,9 @@ def pinball(
         null = quantile_reference(
             task, at, lambda y, q: np.mean([pinball_loss(y - q[k], at[k]) for k in range(len(at))], 0)
         )
-    method = f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
-    return _finished(float(np.mean(single)), "Pinball loss", method, task, null, details)
+    value, method = float(np.mean([*by_level.values()])), f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
+    each = partial(pinball, levels=at)
+    return common.finished(task, value, "Pinball loss", method, null, each, by_level=by_level)
 
 
 @estimates("mean score", losses=interval_score_losses)
@@ -225,9 +220,9 @@ def interval_score(
     else:
         ends = np.array([(1 - nominal) / 2, (1 + nominal) / 2])
         null = quantile_reference(task, ends, lambda y, q: winkler_loss(y, q[0], q[1], missed))
-    losses = interval_score_losses(task, nominal=nominal)
-    details = common.by_output(task, lambda output: interval_score(output, nominal=nominal))
-    return _score(losses, "Interval score", f"nominal coverage {nominal:.6g}", task, null, details)
+    value = common.mean_of(interval_score_losses(task, nominal=nominal), task.flat_weight)
+    each = partial(interval_score, nominal=nominal)
+    return common.finished(task, value, "Interval score", f"nominal coverage {nominal:.6g}", null, each)
 
 
 @estimates("dispersion")
@@ -251,7 +246,7 @@ def sharpness(
     sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(rows.weight, len(rows.key)))
     null = common.null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
     value = float(np.sqrt(common.mean_of(rows.predicted, rows.weight)))
-    return _finished(value, "Sharpness", "root mean variance", task, null, common.by_output(task, sharpness))
+    return common.finished(task, value, "Sharpness", "root mean variance", null, sharpness)
 
 
 def _entropy(task: Gaussian) -> dict[str, Any]:
@@ -261,18 +256,6 @@ def _entropy(task: Gaussian) -> dict[str, Any]:
     mean = common.mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
     sd = np.sqrt((kurtosis - 1) / 4 / effective_n(weight, len(sigma)))
     return common.null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
-
-
-def _score(
-    losses: Floats, name: str, method: str, task: Forecast, null: dict[str, Any], details: dict[str, Any]
-) -> Estimate:
-    return _finished(common.mean_of(losses, task.flat_weight), name, method, task, null, details)
-
-
-def _finished(
-    value: float, name: str, method: str, task: Forecast, null: dict[str, Any], details: dict[str, Any]
-) -> Estimate:
-    return Estimate(value, name=name, method=method, n=task.y_true.size, details={"null": null, **details})
 
 
 def covered(task: Forecast, *, nominal: float = 0.9) -> Floats:
@@ -324,11 +307,7 @@ def _negative_log_density(task: Forecast) -> Callable[[Floats], Floats]:
     if density is None:
         message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
         raise validation.UnsupportedPredictions(message)
-    return partial(_minus_log, density, task.y_true.shape)
-
-
-def _minus_log(density: Callable[[Floats], Floats], shape: tuple[int, ...], y: Floats) -> Floats:
-    return -np.asarray(density(y.reshape(shape)), dtype=np.float64).ravel()
+    return lambda y: -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
 
 
 #: In words how the reference of an ensemble was found.

@@ -183,7 +183,12 @@ def fit_world(
     """
     task = _plain_binary(data, y_prob)
     task.require_same_rows(log_odds=log_odds)
-    z = odds_of(task.y_prob) if log_odds is None else _given(log_odds, len(task))
+    z = odds_of(task.y_prob)
+    if log_odds is not None:
+        z = np.asarray(validation.as_array("log_odds", log_odds), dtype=np.float64)
+        if z.shape != (len(task),) or np.isnan(z).any():
+            shape, missing = z.shape, np.isnan(z).sum()
+            fail(f"log_odds must be {len(task)} numbers, one per row, got shape {shape} with {missing} NaN.")
     inside = np.isfinite(z)
     curves = fit_curves(z[inside], task.y_true[inside])
     scores = _fitted_scores(z, last=_last_below_one(task.y_prob) if log_odds is None else np.inf)
@@ -236,13 +241,6 @@ def _plain_binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Bi
         what = "weighted predictions" if isinstance(task, Binary) else type(task).__name__
         fail(f"A world is fitted to unweighted Binary predictions, got {what}.", TypeError)
     return task
-
-
-def _given(log_odds: ArrayLike, length: int) -> Floats:
-    z = np.asarray(validation.as_array("log_odds", log_odds), dtype=np.float64)
-    if z.shape != (length,) or np.isnan(z).any():
-        fail(f"log_odds must be {length} numbers, one per row, got shape {z.shape} with {np.isnan(z).sum()} NaN.")
-    return z
 
 
 Terms = Literal["b0", "b1", "b0_b1"]
