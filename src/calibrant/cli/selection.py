@@ -198,7 +198,7 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
     if options.task in ("quantiles", "members"):
         levels = [name for _, name in options.levels]
         each = (truth, *levels, *options.members)
-        numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
+        numbers = (check for name in each for check in checks.finite_number(columns, name, options.roles[name])[1])
         values = [columns.number(name, "--quantiles") for name in levels]
         uncrossed = (
             Check("--quantiles", f"below column {lower!r}, a quantile of a lower level,", second >= first, name)
@@ -218,11 +218,6 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
         *labels,
         *weighed,
     )
-
-
-def _finite(columns: NamedFrame, name: str, role: str) -> tuple[Check, ...]:
-    values = columns.number(name, role).cast(nw.Float64)
-    return (*present(columns, name, role), Check(role, "not finite", checks.finite(values), name))
 
 
 def located(table: FileTable, options: Columns, error: Exception) -> str:

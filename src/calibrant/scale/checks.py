@@ -50,6 +50,12 @@ def finite(values: nw.Expr) -> nw.Expr:
     return (values > float("-inf")) & (values < float("inf"))
 
 
+def finite_number(columns: NamedFrame, name: str, role: str) -> tuple[nw.Expr, tuple[Check, ...]]:
+    """A column of finite numbers, and its rules."""
+    values = columns.number(name, role).cast(nw.Float64)
+    return values, (*present(columns, name, role), Check(role, "not finite", finite(values), name))
+
+
 def probability(columns: NamedFrame, name: str) -> tuple[nw.Expr, tuple[Check, ...]]:
     """A column of probabilities, and its rules."""
     score = columns.number(name, "y_prob")
@@ -112,7 +118,7 @@ def outcome(columns: NamedFrame, name: str, positive: Any = None) -> tuple[nw.Ex
 
 def is_text(kind: Any) -> bool:
     """Whether labels of this type are words."""
-    return kind == nw.String or kind == nw.Categorical or kind == nw.Enum
+    return isinstance(kind, (nw.String, nw.Categorical, nw.Enum))
 
 
 def fitting(positive: Any, kind: Any, name: str) -> Any:
@@ -167,15 +173,15 @@ def _comparable(columns: NamedFrame, name: str) -> nw.Expr:
 
 
 def _listed(labels: list[Any]) -> str:
-    return ", ".join(map(repr, labels[:3])) + (", ..." if len(labels) > 3 else "") if labels else "no label at all"
+    return ", ".join([*map(repr, labels[:3]), *(["..."] if len(labels) > 3 else [])]) or "no label at all"
 
 
 def labels_of_columns(classes: Sequence[Hashable] | None, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
     """The given labels; else the numbers in the names of the columns (``p2, p0, p1``); else their numbers from 0."""
     if len(y_prob) < 2 or (classes is not None and len(classes) != len(y_prob)):
         given = len(y_prob) if classes is None else len(classes)
-        message = f"Multiclass data need one column of y_prob per class, got {len(y_prob)} columns and {given} classes."
-        raise TypeError(message)
+        many = f"got {len(y_prob)} columns and {given} classes"
+        fail(f"Multiclass data need one column of y_prob per class, {many}.", TypeError)
     if classes is not None:
         return given_classes(classes, len(y_prob), tuple(y_prob))
     return numbered(y_prob) or tuple(range(len(y_prob)))
@@ -183,10 +189,10 @@ def labels_of_columns(classes: Sequence[Hashable] | None, y_prob: Sequence[str])
 
 def label_column(column: nw.Expr, kind: Any, labels: Sequence[Hashable], *, name: str) -> nw.Expr:
     """The column `name` of type `kind`, to be compared with `labels`; refused where nothing could be equal."""
-    text = isinstance(kind, (nw.String, nw.Categorical, nw.Enum))
+    text = is_text(kind)
     if kind == nw.Boolean and not any(isinstance(label, (bool, str)) for label in labels):
         return column.cast(nw.Int8)
-    if text != all(isinstance(label, str) for label in labels) or text != any(isinstance(x, str) for x in labels):
+    if {text} != {isinstance(label, str) for label in labels}:
         listed = ", ".join(repr(label) for label in labels[:5])
         fail(
             f"y_true, column {name!r}, holds {kind} values, but the classes are {listed}: pass classes=(...), the "

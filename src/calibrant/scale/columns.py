@@ -12,17 +12,8 @@ from calibrant.data import validation
 from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.validation import SUM_TOLERANCE, fail
-from calibrant.scale.checks import (
-    NO_CLASS,
-    OUTSIDE,
-    Check,
-    finite,
-    label_column,
-    labels_of_columns,
-    outcome,
-    present,
-    probability,
-)
+from calibrant.scale import checks
+from calibrant.scale.checks import Check
 from calibrant.scale.named_columns import NamedFrame
 
 BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"
@@ -65,9 +56,9 @@ class EventColumns:
 
     def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the probability, the outcome is the label."""
-        score, checks = probability(columns, _only(y_prob, "EventColumns()"))
-        occurred, rules = outcome(columns, y_true, self.positive)
-        return RowExpressions(columns, score, occurred, (*checks, *rules))
+        score, held = checks.probability(columns, _only(y_prob, "EventColumns()"))
+        occurred, rules = checks.outcome(columns, y_true, self.positive)
+        return RowExpressions(columns, score, occurred, (*held, *rules))
 
 
 @dataclass(frozen=True)
@@ -79,11 +70,11 @@ class OneClass:
 
     def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The outcome is whether the class was observed."""
-        score, checks = probability(columns, _only(y_prob, "OneClass"))
-        observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), self.classes, name=y_true)
-        known = Check("y_true", NO_CLASS, observed.is_in(self.classes), y_true)
-        checks = (*checks, *present(columns, y_true, "y_true", implied=False), known)
-        return RowExpressions(columns, score, (observed == self.label).cast(nw.Float64), checks)
+        score, held = checks.probability(columns, _only(y_prob, "OneClass"))
+        observed = checks.label_column(columns[y_true], columns.kind(y_true, "y_true"), self.classes, name=y_true)
+        known = Check("y_true", checks.NO_CLASS, observed.is_in(self.classes), y_true)
+        held = (*held, *checks.present(columns, y_true, "y_true", implied=False), known)
+        return RowExpressions(columns, score, (observed == self.label).cast(nw.Float64), held)
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ class OneVsRestColumns:
 
     def labels(self, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
         """The label of each column."""
-        return labels_of_columns(self.classes, y_prob)
+        return checks.labels_of_columns(self.classes, y_prob)
 
 
 @dataclass(frozen=True)
@@ -130,8 +121,8 @@ class TopLabelColumns:
 
     def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the largest probability, the outcome is whether its class was observed."""
-        labels = labels_of_columns(self.classes, y_prob)
-        observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), labels, name=y_true)
+        labels = checks.labels_of_columns(self.classes, y_prob)
+        observed = checks.label_column(columns[y_true], columns.kind(y_true, "y_true"), labels, name=y_true)
         size, each = len(y_prob), [columns.number(name, "y_prob").cast(nw.Float64) for name in y_prob]
         code = (nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels))
         largest = nw.col(LARGEST)
@@ -140,14 +131,14 @@ class TopLabelColumns:
             **{LARGEST: nw.max_horizontal(*each), TOTAL: nw.sum_horizontal(*each), CODE: nw.min_horizontal(*code)}
         ).with_columns(**{BEST: nw.min_horizontal(*best)})
         inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in each), ignore_nulls=False)
-        checks = (
-            *(check for name in y_prob for check in present(columns, name, "y_prob")),
-            Check("y_prob", OUTSIDE, inside),
+        held = (
+            *(check for name in y_prob for check in checks.present(columns, name, "y_prob")),
+            Check("y_prob", checks.OUTSIDE, inside),
             Check("y_prob", "does not sum to 1", (nw.col(TOTAL) - 1).abs() <= SUM_TOLERANCE),
-            *present(columns, y_true, "y_true"),
-            Check("y_true", NO_CLASS, nw.col(CODE) < size, y_true),
+            *checks.present(columns, y_true, "y_true"),
+            Check("y_true", checks.NO_CLASS, nw.col(CODE) < size, y_true),
         )
-        return RowExpressions(found, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
+        return RowExpressions(found, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), held)
 
 
 @dataclass(frozen=True)
@@ -173,20 +164,16 @@ class GaussianColumns:
         if y_prob:
             fail("GaussianColumns(mean, std) takes no y_prob.", TypeError)
         roles = {"y_true": y_true, "mean": self.mean, "std": self.std}
-        y, mean, std = (columns.number(name, role).cast(nw.Float64) for role, name in roles.items())
-        checks = tuple(
-            check
-            for (role, name), values in zip(roles.items(), (y, mean, std), strict=True)
-            for check in (*present(columns, name, role), Check(role, "not finite", finite(values), name))
-        )
+        each = [checks.finite_number(columns, name, role) for role, name in roles.items()]
+        (y, _), (mean, _), (std, _) = each
         error = y - mean
-        checks = (
-            *checks,
+        held = (
+            *(check for _, rules in each for check in rules),
             Check("std", "not positive", std > 0, self.std, implied=True),
             Check("std", "outside [1e-72, 1e72]", (std >= SMALLEST_SPREAD) & (std <= LARGEST_SPREAD), self.std),
             Check("y_true - mean", "beyond 1e72", (error >= -LARGEST_SPREAD) & (error <= LARGEST_SPREAD)),
         )
-        return RowExpressions(columns, std, error * error, checks, predicted=std * std, zero_or_one=False)
+        return RowExpressions(columns, std, error * error, held, predicted=std * std, zero_or_one=False)
 
 
 @dataclass(frozen=True)
@@ -230,14 +217,14 @@ class UnlabeledColumns:
 
     def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The population sample has weights and predictions, the positives have outcomes."""
-        score, checks = probability(columns, _only(y_prob, "UnlabeledColumns(prior)"))
+        score, held = checks.probability(columns, _only(y_prob, "UnlabeledColumns(prior)"))
         positive, unlabeled = columns[y_true] == self.positive, columns[y_true] == self.unlabeled
         population = (positive | unlabeled) if self.nested else unlabeled
         mass = population.cast(nw.Float64)
         known = Check("y_true", "neither positive nor unlabeled", positive | unlabeled, y_true)
-        checks = (*checks, *present(columns, y_true, "y_true"), known)
+        held = (*held, *checks.present(columns, y_true, "y_true"), known)
         predicted = score.cast(nw.Float64) * mass
-        return RowExpressions(columns, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
+        return RowExpressions(columns, score, positive.cast(nw.Float64), held, predicted=predicted, mass=mass)
 
 
 OneTable = EventColumns | OneClass | TopLabelColumns | GaussianColumns | UnlabeledColumns
@@ -248,9 +235,6 @@ ColumnMeaning = OneTable | OneVsRestColumns
 
 def _only(y_prob: tuple[str, ...], task: str) -> str:
     if len(y_prob) != 1:
-        message = (
-            f"task={task} needs one column as y_prob, got {len(y_prob)}; for several use TopLabelColumns() or "
-            "OneVsRestColumns()."
-        )
-        raise TypeError(message)
+        several = "for several use TopLabelColumns() or OneVsRestColumns()"
+        fail(f"task={task} needs one column as y_prob, got {len(y_prob)}; {several}.", TypeError)
     return y_prob[0]

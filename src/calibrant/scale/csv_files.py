@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,7 @@ class Header:
         return tuple(dict.fromkeys(name for name in self.names if self.names.count(name) > 1))
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """The fields of a row, its text with the line break, and the number of its first line, from 1."""
 
     fields: list[str]
@@ -97,20 +97,18 @@ class CsvRecords:
                 return
             except csv.Error as error:
                 fail(f"Line {line:,} is not CSV: {error}.")
-            text = "".join(self._lines.taken)
-            self._check(fields, text, line)
+            text, width = "".join(self._lines.taken), len(self.header.names)
+            if not fields and width == 1 and text:
+                fail(f'Line {line:,} is blank: in a file of one column, write a missing value as "".')
+            if fields and len(fields) != width:
+                sizes = ((len(fields), "field"), (width, "column"))
+                many, columns = (f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in sizes)
+                fail(f"Line {line:,} has {many}, but the header in line 1 names {columns}.")
+            end = _ending(text)
+            if end not in (self.header.ending, ""):
+                fail(f"Line {line:,} ends in {end!r}, but line 1 in {self.header.ending!r}: write one of them.")
             if fields:
                 yield Record(fields, text, line)
-
-    def _check(self, fields: list[str], text: str, line: int) -> None:
-        width = len(self.header.names)
-        if not fields and width == 1 and text:
-            fail(f'Line {line:,} is blank: in a file of one column, write a missing value as "".')
-        if fields and len(fields) != width:
-            many, columns = _counted(len(fields), "field"), _counted(width, "column")
-            fail(f"Line {line:,} has {many}, but the header in line 1 names {columns}.")
-        if _ending(text) not in (self.header.ending, ""):
-            fail(f"Line {line:,} ends in {_ending(text)!r}, but line 1 in {self.header.ending!r}: write one of them.")
 
 
 class _Recorded:
@@ -131,10 +129,6 @@ class _Recorded:
 
 def _ending(text: str) -> str:
     return next((ending for ending in ("\r\n", "\n", "\r") if text.endswith(ending)), "")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def read_header(path: str) -> Header:

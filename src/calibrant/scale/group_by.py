@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.groups import missing_name
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import hybrid_scale
 from calibrant.numerics.rows import SUMS
@@ -33,7 +33,7 @@ def score_ratio(score: nw.Expr, grid: Grid) -> nw.Expr:
     """What the logarithm is taken of; never zero, because DuckDB's log(0) is an error."""
     score = score.cast(nw.Float64)
     if not isinstance(grid, HybridGrid):
-        return _at_least(score, 1e-300)
+        return nw.max_horizontal(score, nw.lit(1e-300))
     least, _ = hybrid_scale(grid.cells, grid.limit)
     return (score + least) / ((1 - score) + least)
 
@@ -71,19 +71,11 @@ def equal_width(score: nw.Expr, n: int) -> nw.Expr:
     A multiplication finds the bin but for rounding; comparing with the very edges of `np.linspace` corrects it.
     """
     step = 1.0 / n
-    guess = _at_most(_at_least((score * n).ceil() - 1, 0.0), n - 1.0)
+    # Narwhals' clip asks for nulls first, which doubles the time in SQL engines.
+    guess = nw.min_horizontal(nw.max_horizontal((score * n).ceil() - 1, nw.lit(0.0)), nw.lit(n - 1.0))
     above = (score > (guess + 1) * step) & (guess < n - 1)
     below = (score <= guess * step) & (guess > 0)
     return guess + above.cast(nw.Float64) - below.cast(nw.Float64)
-
-
-def _at_least(values: nw.Expr, bound: float) -> nw.Expr:
-    # Narwhals' clip asks for nulls first, which doubles the time in SQL engines.
-    return nw.max_horizontal(values, nw.lit(float(bound)))
-
-
-def _at_most(values: nw.Expr, bound: float) -> nw.Expr:
-    return nw.min_horizontal(values, nw.lit(float(bound)))
 
 
 #: Columns of ours, named so that no column of a user's is called alike.
@@ -111,6 +103,11 @@ class Plan:
     keys: tuple[str, ...]
     task: ColumnMeaning
     grid: Grid
+
+    @property
+    def key_names(self) -> list[str]:
+        """What the columns that separate tables are called in queries."""
+        return [f"_calibrant_key_{place}" for place in range(len(self.keys))]
 
     @property
     def table_task(self) -> TableTask:
@@ -143,12 +140,12 @@ class Plan:
     def groups(self, columns: NamedFrame) -> list[nw.Expr]:
         """The columns that separate tables; NaN is as missing as null."""
         found = []
-        for place, name in enumerate(self.keys):
+        for key, name in zip(self.key_names, self.keys, strict=True):
             name = columns.as_text(name)
             value = columns[name]
             if columns.kind(name, "by or fold").is_float():
                 value = nw.when(~value.is_nan()).then(value)
-            found.append(value.alias(_key(place)))
+            found.append(value.alias(key))
         return found
 
 
@@ -165,7 +162,12 @@ def collected(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
     valid = raw.filter(known.tolist()) if not known.all() else raw
     tables = assembled(valid, plan)
     bad = (int(_numbers(valid, SUM + "count").sum()) != total) if counted else not known.all()
-    return _with_invalid(tables, reasons(rows, plan), plan) if bad else tables
+    if not bad:
+        return tables
+    invalid, none = reasons(rows, plan), np.zeros(0)  # groups of invalid rows only have a table of no cells
+    empty = BinTable(plan.grid, none.astype(np.int64), none, none, np.zeros((len(SUMS), 0)), plan.table_task)
+    groups = dict.fromkeys([*tables, *invalid])
+    return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
 
 
 def merged(parts: Sequence[Tables]) -> Tables:
@@ -204,9 +206,8 @@ def _prepared(rows: RowExpressions, plan: Plan, *, keep_invalid: bool) -> Frame:
     cell = cell_number(nw.col(SCORE), plan.grid)
     if keep_invalid:
         cell = nw.when(nw.col(VALID)).then(cell)
-    kept = [_key(place) for place in range(len(plan.keys))]
     sums = [expression.alias(SUM + name) for name, expression in _summands(rows, plan).items()]
-    return frame.select(*kept, SCORE, cell.cast(cell_dtype(plan.grid)).alias(CELL), *sums)
+    return frame.select(*plan.key_names, SCORE, cell.cast(cell_dtype(plan.grid)).alias(CELL), *sums)
 
 
 def _summands(rows: RowExpressions, plan: Plan) -> dict[str, nw.Expr]:
@@ -230,9 +231,8 @@ def _summands(rows: RowExpressions, plan: Plan) -> dict[str, nw.Expr]:
 
 
 def _sums(frame: Frame, plan: Plan, by: list[str]) -> Frame:
-    groups = [_key(place) for place in range(len(plan.keys))]
     summed = [name for name in frame.collect_schema() if name.startswith(SUM)]
-    return frame.group_by(*groups, *by).agg(
+    return frame.group_by(*plan.key_names, *by).agg(
         nw.len().alias(SUM + "count"),
         nw.col(SCORE).min().alias(LOW),
         nw.col(SCORE).max().alias(HIGH),
@@ -242,7 +242,7 @@ def _sums(frame: Frame, plan: Plan, by: list[str]) -> Frame:
 
 def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     """Tables from the rows an engine gave back, one row per group and cell."""
-    groups = [_named(group) for group in zip(*(raw[_key(k)].to_list() for k in range(len(plan.keys))), strict=True)]
+    groups = [_named(group) for group in zip(*(raw[name].to_list() for name in plan.key_names), strict=True)]
     found = {group: code for code, group in enumerate(dict.fromkeys(groups))} if plan.keys else {(): 0}
     code = np.array([found[group] for group in groups]) if plan.keys else np.zeros(len(raw), np.intp)
     cell, low, high = cell_numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
@@ -269,7 +269,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
 
 def _require_finite(sums: dict[str, Floats], plan: Plan) -> None:
     if plan.weight is not None and not all(np.isfinite(sums[name]).all() for name in ("weight", "weight_squares")):
-        raise InvalidPredictions(extreme_weights(plan.weight, "large"))
+        fail(extreme_weights(plan.weight, "large"))
     if not all(np.isfinite(column).all() for column in sums.values()):
         fail("The sums overflow or the source holds values that the engine could not tell from numbers.")
 
@@ -284,23 +284,14 @@ def extreme_weights(column: str, size: Literal["large", "small"]) -> str:
 
 def reasons(rows: RowExpressions, plan: Plan) -> dict[Group, Counter[str]]:
     """Invalid rows by group and by the first rule they break."""
-    groups = plan.groups(rows.columns)
-    frame = rows.columns.frame.select(*groups, first_broken(rows.checks).alias(REASON))
-    counts = run(frame.group_by(*(_key(place) for place in range(len(groups))), REASON).agg(nw.len().alias(ROWS)))
+    frame = rows.columns.frame.select(*plan.groups(rows.columns), first_broken(rows.checks).alias(REASON))
+    counts = run(frame.group_by(*plan.key_names, REASON).agg(nw.len().alias(ROWS)))
     found: dict[Group, Counter[str]] = defaultdict(Counter)
-    columns = [counts[name].to_list() for name in (*(_key(place) for place in range(len(groups))), REASON, ROWS)]
+    columns = [counts[name].to_list() for name in (*plan.key_names, REASON, ROWS)]
     for *group, reason, n in zip(*columns, strict=True):
         if reason >= 0:
             found[_named(group)][rows.checks[reason].reason] += int(n)
     return found
-
-
-def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan) -> Tables:
-    """A group of invalid rows only still gets a table, of no cells, so that its rows are accounted for."""
-    none = np.zeros(0)
-    empty = BinTable(plan.grid, none.astype(np.int64), none, none, np.zeros((len(SUMS), 0)), plan.table_task)
-    groups = dict.fromkeys([*tables, *invalid])
-    return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
 
 
 def _named(group: Sequence[Any]) -> Group:
@@ -327,10 +318,6 @@ def _is_missing(value: Any) -> bool:
             "neighbours. Give such groups as whole numbers or as text."
         )
     return type(value).__name__ in ("NaTType", "NAType")  # of pandas, recognised without importing it
-
-
-def _key(place: int) -> str:
-    return f"_calibrant_key_{place}"
 
 
 def _numbers(raw: nw.DataFrame[Any], name: str) -> Floats:

@@ -14,7 +14,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.duckdb_files import FILE_ROW, TEXT, first_line, quoted, unusable
 
 Frame = nw.LazyFrame[Any]
@@ -27,7 +27,9 @@ class NotNumbers(InvalidPredictions):
     """A column of text where numbers are needed: what it is for, its name and its type."""
 
     def __init__(self, role: str, name: str, kind: Any) -> None:
-        super().__init__(f"{role} must hold numbers, but column {name!r} holds {kind} values.{_remedy(kind)}")
+        commas = " A file with decimal commas needs decimal=','; other text must be made numbers first."
+        remedy = commas if kind == nw.String else ""
+        super().__init__(f"{role} must hold numbers, but column {name!r} holds {kind} values.{remedy}")
         self.role, self.name = role, name
 
     def at(self, value: str, where: str, count: int) -> str:
@@ -63,7 +65,7 @@ class NamedFrame:
         schema = self.frame.collect_schema()
         held = self.held.get(name, name)
         if held not in schema:
-            raise InvalidPredictions(absent(name, role, list(schema)))
+            fail(absent(name, role, list(schema)))
         return schema[held]
 
     def number(self, name: str, role: str) -> nw.Expr:
@@ -91,7 +93,7 @@ def bound(frame: Frame, wanted: Mapping[str, str], refused: Mapping[str, str] | 
     """The frame with every column of `wanted` (name to role) as its engine names it; `refused` ones raise an error."""
     for name in wanted:
         if refused and name in refused:
-            raise InvalidPredictions(refused[name])
+            fail(refused[name])
     if frame.implementation.is_duckdb():
         return _with_expressions(frame, wanted, refused or {})
     if frame.implementation.is_polars():
@@ -115,12 +117,12 @@ def _with_expressions(frame: Frame, wanted: Mapping[str, str], refused: Mapping[
     for name in held:
         role = wanted[name]
         if _NAME.fullmatch(name.strip()) or not name.strip():
-            raise InvalidPredictions(absent(name, role, columns))
+            fail(absent(name, role, columns))
         try:
             relation.project(f"*, ({name}) AS {held[name]}")
         except duckdb.Error as error:
             why = f" and which is no SQL expression of its columns either ({first_line(error)})"
-            raise InvalidPredictions(unusable(name, refused) or absent(name, role, columns, why)) from error
+            fail(unusable(name, refused) or absent(name, role, columns, why), cause=error)
     if not held:
         return NamedFrame(frame)
     added = ", ".join(f"({name}) AS {column}" for name, column in held.items())
@@ -131,9 +133,8 @@ def _of_spark(frame: Frame, wanted: Mapping[str, str]) -> NamedFrame:
     """Spark parses names and ignores case; columns that it would not find by name are renamed by their place."""
     native = frame.to_native()
     lower = Counter(name.lower() for name in native.columns)
-    held = _held(
-        name for name in native.columns if name in wanted and (set(name) & set(".`") or lower[name.lower()] > 1)
-    )
+    needed = (name for name in native.columns if name in wanted)
+    held = _held(name for name in needed if set(name) & set(".`") or lower[name.lower()] > 1)
     if not held:
         return NamedFrame(frame)
     return NamedFrame(nw.from_native(native.toDF(*(held.get(name, name) for name in native.columns))).lazy(), held)
@@ -143,21 +144,15 @@ def _of_pandas(frame: Frame, wanted: Mapping[str, str]) -> NamedFrame:
     """Columns of Python objects, such as truth values some of which are None, under the type of their values."""
     schema = frame.collect_schema()
     loose = [name for name in wanted if schema.get(name) == nw.Object]
-    if not loose:
-        return NamedFrame(frame)
-    native = frame.collect().to_native()
-    converted = native.assign(**{name: native[name].convert_dtypes() for name in loose})
-    return NamedFrame(nw.from_native(converted).lazy())
+    if loose:
+        native = frame.collect().to_native()
+        converted = native.assign(**{name: native[name].convert_dtypes() for name in loose})
+        frame = nw.from_native(converted).lazy()
+    return NamedFrame(frame)
 
 
 def _held(names: Any) -> dict[str, str]:
     return {name: f"{_HELD}{place}" for place, name in enumerate(names)}
-
-
-def _remedy(kind: Any) -> str:
-    if kind != nw.String:
-        return ""
-    return " A file with decimal commas needs decimal=','; other text must be made numbers first."
 
 
 def first_text(columns: NamedFrame, name: str) -> tuple[str, int, int] | None:

@@ -62,19 +62,20 @@ class Bar(Watch):
     def asking(self, percent: Percent) -> Iterator[None]:
         """Ask from a second thread while this one waits for the engine."""
         over = threading.Event()
-        asker = threading.Thread(target=self._ask, args=(percent, over), daemon=True)
+
+        def ask() -> None:
+            while not over.wait(INTERVAL):
+                now = percent()
+                if now is not None and now >= 0:
+                    self.bar.update(self.line, completed=100 * self.done + min(now, 100.0))
+
+        asker = threading.Thread(target=ask, daemon=True)
         asker.start()
         try:
             yield
         finally:
             over.set()
             asker.join()
-
-    def _ask(self, percent: Percent, over: threading.Event) -> None:
-        while not over.wait(INTERVAL):
-            now = percent()
-            if now is not None and now >= 0:
-                self.bar.update(self.line, completed=100 * self.done + min(now, 100.0))
 
 
 @contextmanager
@@ -183,15 +184,16 @@ class FileShard(Shard):
 
     def first_invalid(self, plan: Plan) -> FirstRow | None:
         """The first invalid row, file by file, counted before any row is left out by `where`."""
-        return read(self.files, lambda table: self._first_invalid(table, plan))
 
-    def _first_invalid(self, table: FileTable, plan: Plan) -> FirstRow | None:
-        for name, relation in table.numbered(plan.wanted):
-            rows = plan.rows(self._columns(relation, plan.wanted, table))
-            found = first_invalid(rows.columns, rows.checks)
-            if found is not None:
-                return FirstRow(name, *found)
-        return None
+        def use(table: FileTable) -> FirstRow | None:
+            for name, relation in table.numbered(plan.wanted):
+                rows = plan.rows(self._columns(relation, plan.wanted, table))
+                found = first_invalid(rows.columns, rows.checks)
+                if found is not None:
+                    return FirstRow(name, *found)
+            return None
+
+        return read(self.files, use)
 
     def _columns(self, relation: Any, wanted: Mapping[str, str], table: FileTable) -> NamedFrame:
         if isinstance(self.where, str):
@@ -237,8 +239,8 @@ def shards(source: Any, where: nw.Expr | str | None, options: paths.ReadOptions 
     named, frames = [one for one in given if paths.is_path(one)], [one for one in given if not paths.is_path(one)]
     found: list[Shard] = [FileShard(paths.files(named, options), where)] if named else []
     if frames and isinstance(where, str):
-        message = "SQL text as where= is for files; for frames give a Narwhals expression, or filter them yourself."
-        raise TypeError(message)
+        remedy = "for frames give a Narwhals expression, or filter them yourself"
+        fail(f"SQL text as where= is for files; {remedy}.", TypeError)
     for frame in frames:
         found.append(DaskShard(frame, where) if is_dask(frame) else FrameShard(_known(frame), where))
     return found
@@ -248,11 +250,8 @@ def _known(frame: Any) -> Any:
     try:
         nw.from_native(frame)
     except TypeError as error:
-        message = (
-            f"source must be a path, a pattern, or a frame of pandas, Polars, pyarrow, DuckDB, Spark, Ibis or Dask, "
-            f"got {type(frame).__name__}."
-        )
-        raise TypeError(message) from error
+        known = "a path, a pattern, or a frame of pandas, Polars, pyarrow, DuckDB, Spark, Ibis or Dask"
+        fail(f"source must be {known}, got {type(frame).__name__}.", TypeError, cause=error)
     return frame
 
 
@@ -267,9 +266,7 @@ WIDTH = 16
 
 def is_dask(frame: Any) -> bool:
     """Whether this is a Dask data frame, asked without importing Dask."""
-    return any(base.__module__.startswith("dask.dataframe") for base in type(frame).__mro__) or (
-        type(frame).__module__.startswith("dask_expr")
-    )
+    return any(base.__module__.startswith(("dask.dataframe", "dask_expr")) for base in type(frame).__mro__)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,9 @@ class StreamingTable:
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._alone():
-            self._sums_of(y_prob.dtype).take(y_true, y_prob)
+            if isinstance(self.grid, HybridGrid) and y_prob.dtype not in self._batches:
+                self._batches[y_prob.dtype] = grid_sums(self.grid, y_prob.dtype)
+            self._batches[None if isinstance(self.grid, EqualWidth) else y_prob.dtype].take(y_true, y_prob)
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
@@ -112,11 +114,9 @@ class StreamingTable:
         with folder_locked(place):
             found = _state(place)
             if found is not None and found != self._files.get(place) and not overwrite:
-                message = (
-                    f"{os.fspath(path)!r} was written by another table or process, whose rows would be lost: write to "
-                    "another file and add the tables, or restore it first, or pass overwrite=True."
-                )
-                raise FileExistsError(message)
+                remedy = "write to another file and add the tables, or restore it first, or pass overwrite=True"
+                why = "was written by another table or process, whose rows would be lost"
+                fail(f"{os.fspath(path)!r} {why}: {remedy}.", FileExistsError)
             table.save(place)
             written = _state(place)
         if written is not None:
@@ -128,13 +128,12 @@ class StreamingTable:
         place = os.path.realpath(path)
         with folder_locked(place):
             state, saved = _state(place), BinTable.load(path)
-        grid = _grid_of(saved)
+        grid: HybridGrid | EqualWidth | None = saved.cut if isinstance(saved.cut, HybridGrid) else None
+        if isinstance(saved.cut, Edges) and (bins := unit_bins(saved.cut.edges)) is not None:
+            grid = EqualWidth(bins)
         if grid is None or saved.task != Labelled():
-            message = (
-                "A stream can only be restored from a table of probabilities on a HybridGrid or in bins of equal "
-                f"width, not from {saved!r}."
-            )
-            raise ValueError(message)
+            needed = "a table of probabilities on a HybridGrid or in bins of equal width"
+            fail(f"A stream can only be restored from {needed}, not from {saved!r}.", ValueError)
         stream = cls(grid=grid)
         stream.add(saved)
         if state is not None:
@@ -157,11 +156,9 @@ class StreamingTable:
     def _alone(self) -> Iterator[None]:
         """Keep other threads out. After a fork the lock may be held by a thread that does not exist here."""
         if os.getpid() != self._process:
-            message = (
-                "This StreamingTable belongs to another process: what is added here would never reach it. Make one "
-                "table per process, send it back (it can be pickled) or save it, and add the tables."
-            )
-            raise RuntimeError(message)
+            remedy = "Make one table per process, send it back (it can be pickled) or save it, and add the tables."
+            why = "what is added here would never reach it"
+            fail(f"This StreamingTable belongs to another process: {why}. {remedy}", RuntimeError)
         with self._lock:
             yield
 
@@ -172,14 +169,6 @@ class StreamingTable:
             return False
         with self._alone():
             return sums.take_unchecked(y_true, y_prob)
-
-    def _sums_of(self, dtype: np.dtype[Any]) -> Sums:
-        """Where rows of a precision are summed."""
-        if isinstance(self.grid, EqualWidth):
-            return self._batches[None]
-        if dtype not in self._batches:
-            self._batches[dtype] = grid_sums(self.grid, dtype)
-        return self._batches[dtype]
 
     @property
     def _cut(self) -> HybridGrid | Edges:
@@ -194,14 +183,6 @@ def _column(values: Any) -> Any:
     return np.atleast_1d(values) if np.isscalar(values) or getattr(values, "ndim", None) == 0 else values
 
 
-def _grid_of(table: BinTable) -> HybridGrid | EqualWidth | None:
-    """The grid of a saved stream; None where no stream has such a table."""
-    if isinstance(table.cut, HybridGrid):
-        return table.cut
-    bins = unit_bins(table.cut.edges) if isinstance(table.cut, Edges) else None
-    return None if bins is None else EqualWidth(bins)
-
-
 def _state(path: str) -> FileState | None:
     """What changes whenever a file is replaced; None where there is no file."""
     try:
@@ -214,7 +195,10 @@ def _state(path: str) -> FileState | None:
 def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Outcomes and probabilities of a batch; for multiclass data, those of the top label."""
     validation.require_aligned(target=target, preds=preds)
-    p, y = _host("preds", preds), _host("target", target)
+    p, y = (  # from whatever device
+        as_array(name, values.detach().cpu() if hasattr(values, "detach") else values)
+        for name, values in (("preds", preds), ("target", target))
+    )
     if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:
         p = np.moveaxis(p, 1, -1).reshape(-1, p.shape[1])
     elif p.shape == y.shape:
@@ -229,10 +213,3 @@ def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArr
         top = Multiclass(y, p).top_label()
         p, y = top.y_prob, top.y_true
     return y, p
-
-
-def _host(name: str, values: Any) -> NDArray[Any]:
-    """As a NumPy array, from whatever device."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    return as_array(name, values)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -13,17 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.array_likes import NO_LISTS
-from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.scale.checks import (
-    NOT_BINARY,
-    counted,
-    is_text,
-    named_reasons,
-    require_one_pair,
-    require_two,
-    some_labels,
-    unknown_labels,
-)
+from calibrant.data.validation import fail
+from calibrant.scale import checks
+from calibrant.scale.checks import some_labels
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns
 from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined, with_missing_named
 from calibrant.scale.named_columns import NamedFrame
@@ -38,12 +31,6 @@ from calibrant.table.task import Unlabeled
 LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
-def require_known_labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
-    """Where one label was named the event, there is one other."""
-    if isinstance(plan.task, EventColumns) and plan.task.positive is not None:
-        require_two(_labels(parts, plan, watch), plan.task.positive, plan.y_true)
-
-
 def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
     """Refuse more invalid rows than are tolerated, and sources that have no others."""
     rows = sum(table.n for table in tables.values())
@@ -52,10 +39,13 @@ def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], pl
     if bad > max_invalid * (rows + bad):
         are = "is" if bad == 1 else "are"
         share = f"a share of {bad / (rows + bad):.3g}; max_invalid={max_invalid:g} allows no more than that"
-        fail(
-            f"{bad:,} of {rows + bad:,} rows {are} invalid ({_described(invalid, parts, plan, watch)}), {share}. "
-            f"Raise it to leave such rows out and count them.{_remedy(invalid, parts, plan, watch)}"
-        )
+        said = f"{bad:,} of {rows + bad:,} rows {are} invalid ({_described(invalid, parts, plan, watch)}), {share}."
+        remedy = ""
+        if f"y_true {checks.NOT_BINARY}" in invalid and isinstance(plan.task, EventColumns):
+            words = checks.unknown_labels(label for label in _labels(parts, plan, watch) if isinstance(label, str))
+            how = "name the event's label with EventColumns(positive=...)"
+            remedy = f" Column {plan.y_true!r} holds {words}: {how}." if words else ""
+        fail(f"{said} Raise it to leave such rows out and count them.{remedy}")
     if rows == 0:
         reason = f" ({_described(invalid, parts, plan, watch)})" if invalid else ""
         fail(f"The source has no valid rows{reason}: {', '.join(part.name for part in parts)}.")
@@ -72,9 +62,9 @@ def require_weights(tables: Tables, column: str | None) -> None:
         with np.errstate(over="ignore"):
             total, squares = table.population
         if total > LARGEST_TOTAL:
-            raise InvalidPredictions(extreme_weights(column, "large"))
+            fail(extreme_weights(column, "large"))
         if total > 0 and squares < SMALLEST_SQUARES:
-            raise InvalidPredictions(extreme_weights(column, "small"))
+            fail(extreme_weights(column, "small"))
 
 
 def require_possible(tables: Tables) -> None:
@@ -108,26 +98,13 @@ def _union(found: Sequence[set[Any]]) -> set[Any]:
 
 def _described(invalid: Counter[str], parts: Sequence[Shard], plan: Plan, watch: Watch) -> str:
     """Reasons with their rows and columns, and the first row where the source is a file."""
-    checks = parts[0].apply(partial(_checks, plan=plan), plan.wanted, watch, _first)
+    named = parts[0].apply(partial(_named_reasons, plan=plan), plan.wanted, watch, itemgetter(0))
     first = next((found for part in parts if (found := part.first_invalid(plan)) is not None), None)
-    return counted(invalid, checks) + (f"; first: {first}" if first else "")
+    return checks.counted(invalid, named) + (f"; first: {first}" if first else "")
 
 
-def _checks(columns: NamedFrame, plan: Plan, *, counted: bool) -> dict[str, str]:
-    return named_reasons(plan.rows(columns).checks)
-
-
-def _first(found: Sequence[Any]) -> Any:
-    return found[0]
-
-
-def _remedy(invalid: Counter[str], parts: Sequence[Shard], plan: Plan, watch: Watch) -> str:
-    """Where words are labels: which they are, and how to say which of them is the event."""
-    if f"y_true {NOT_BINARY}" not in invalid or not isinstance(plan.task, EventColumns):
-        return ""
-    words = unknown_labels(label for label in _labels(parts, plan, watch) if isinstance(label, str))
-    said = f" Column {plan.y_true!r} holds {words}: name the event's label with EventColumns(positive=...)."
-    return said if words else ""
+def _named_reasons(columns: NamedFrame, plan: Plan, *, counted: bool) -> dict[str, str]:
+    return checks.named_reasons(plan.rows(columns).checks)
 
 
 Names = str | Sequence[str]
@@ -242,8 +219,8 @@ def bin_tables(
     """
     names, keys = _names(y_prob), _names(by)
     if not keys and fold is None and not isinstance(task, OneVsRestColumns):
-        message = "bin_tables needs by=, fold= or task=OneVsRestColumns(); for one table of all rows use bin_table."
-        raise TypeError(message)
+        remedy = "for one table of all rows use bin_table"
+        fail(f"bin_tables needs by=, fold= or task=OneVsRestColumns(); {remedy}.", TypeError)
     chosen, second_pass = _grid(grid, task, exact=exact)
     plan = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen)
     parts = shards(source, where, ReadOptions(hive, decimal))
@@ -269,27 +246,24 @@ def _collected(
     """The valid tables of one plan, with exact bins where these were asked for."""
     if not 0 <= max_invalid <= 1:  # above all NaN, which no share of invalid rows exceeds
         fail(f"max_invalid must be a share, in [0, 1], got {max_invalid!r}.")
-    require_known_labels(parts, plan, watch)
-    tables = _tables(parts, plan, watch)
+    if isinstance(plan.task, EventColumns) and plan.task.positive is not None:
+        checks.require_two(_labels(parts, plan, watch), plan.task.positive, plan.y_true)
+    found = []
+    for part in parts:
+        with watch.part(part.name):
+            found.append(part.apply(partial(_of_part, plan=plan), plan.wanted, watch))
+    tables = merged(found)
     require_valid(tables, max_invalid, parts, plan, watch)
     require_weights(tables, plan.weight)
     require_possible(tables)
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 
 
-def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
-    found = []
-    for part in parts:
-        with watch.part(part.name):
-            found.append(part.apply(partial(_of_part, plan=plan), plan.wanted, watch))
-    return merged(found)
-
-
 def _of_part(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
     """The tables of one part, whose labels, if they are words, must be a pair such as yes and no."""
     plan.rows(columns)  # a column that cannot be used is the first thing to be said
-    if plan.task == EventColumns() and is_text(columns.kind(plan.y_true, "y_true")):
-        require_one_pair(some_labels(columns, plan.y_true), plan.y_true)
+    if plan.task == EventColumns() and checks.is_text(columns.kind(plan.y_true, "y_true")):
+        checks.require_one_pair(some_labels(columns, plan.y_true), plan.y_true)
     return collected(columns, plan, counted=counted)
 
 
