@@ -112,11 +112,16 @@ class MultiScale(validation.Simulated):
         sample = Sample.with_clusters(data, needed_by="MultiScale")
         if not sample.independent:
             require_clusters(sample.clusters, needed_by="MultiScale")
-        return self.of_sample(sample)
+        return self._of_parts(sample, EventRate.of(sample), _slope(sample))
 
-    def of_sample(self, sample: Sample, rate: EventRate | None = None) -> Significance:
-        """The same for a sample, and its rate of events where that is known."""
-        rate, slope = EventRate.of(sample) if rate is None else rate, _slope(sample)
+    def rejects(self, sample: Sample, rate: EventRate, alpha: float) -> bool:
+        """Whether the p-value is below alpha; nothing is simulated where the slope says so."""
+        slope = _slope(sample)
+        if slope is not None and slope.p_value / SLOPE_SHARE < alpha:
+            return True
+        return self._of_parts(sample, rate, slope).p_value < alpha
+
+    def _of_parts(self, sample: Sample, rate: EventRate, slope: SlopeStatement | None) -> Significance:
         if sample.independent:
             cells, rng = sample.pooled(256, facing=True), generator(self.seed, "multiscale test")
             smallest, shape, p = _of_rows(cells, _drawn_rows(sample, cells, self.draws, rng))

@@ -83,13 +83,14 @@ class DualBound(ABC):
 
     def limit(self) -> float:
         """The lower limit, 0 where it is positive by rounding alone."""
-        multiples = self.part.along_shape.multiples
-        if self.part.size == 0 or (multiples[0] == 0 and self.observed <= self._zero.top):
+        if not self.rejects_zero:
             return 0.0
+        multiples, tried = self.part.along_shape.multiples, []
         first, middle, last = multiples[[0, len(multiples) // 2, -1]]
-        tried = [self._trial(some) if some > 0 else self._zero for some in (first, (first + middle) / 2, middle)]
-        if self.observed > tried[-1].top:
-            tried.append(self._trial(last))
+        for multiple in (first, (first + middle) / 2, middle, last):
+            tried.append(self._trial(multiple) if multiple > 0 else self._zero)
+            if len(tried) > 1 and tried[-1].top >= self.observed - ROUNDING:
+                break
         for _ in range(HALVINGS + 1):
             rising = np.maximum.accumulate([one.top for one in tried])
             after = int(np.clip(np.searchsorted(rising, self.observed - ROUNDING), 1, len(tried) - 1))
@@ -102,6 +103,12 @@ class DualBound(ABC):
         if _steady(before, behind) and rise > 0:  # not a jump to the observed value
             found += (self.observed - before.top) / rise * (behind.mean - before.mean)
         return found if found > ROUNDING else 0.0
+
+    @property
+    def rejects_zero(self) -> bool:
+        """Whether the limit may be above 0."""
+        part = self.part
+        return part.size > 0 and (part.along_shape.multiples[0] > 0 or self.observed > self._zero.top)
 
     @property
     def overwhelming(self) -> bool:
@@ -413,9 +420,15 @@ class Limits:
         weight = self.sample.weight
         return weight is not None and too_few_clusters(weight.sum(axis=1))
 
+    def excludes_zero(self, norm: float) -> bool:
+        """Whether the lower limit may be above 0, which takes less time than the limit itself."""
+        if self.silent or self._bound == 0:
+            return False
+        return self.dual.rejects_zero if norm < 2 else self._l2_rejects_zero
+
     def lower(self, norm: float) -> float:
         """The lower limit."""
-        if self.silent or self._bound == 0:
+        if not self.excludes_zero(norm):
             return 0.0
         return min(self._bound, self._l1_lower if norm < 2 else self._l2_lower)
 
@@ -562,8 +575,9 @@ class Limits:
         return self.dual.limit()
 
     @cached_property
+    def _l2_rejects_zero(self) -> bool:
+        return self.smooth.far_from_zero or self.resolution.p_value_of_zero(self._fixed) <= self.told
+
+    @cached_property
     def _l2_lower(self) -> float:
-        part = self.smooth
-        if not part.far_from_zero and self.resolution.p_value_of_zero(self._fixed) > self.told:
-            return 0.0
-        return part.lower(self.norms.index(2.0))
+        return self.smooth.lower(self.norms.index(2.0))

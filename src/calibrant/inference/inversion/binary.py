@@ -134,11 +134,9 @@ class _Ends:
         if self.limits.silent:
             return 0.0
         share = self.rate.share * self.alpha
-        excluded = self.rate.p_value <= share
-        low = self.limits.lower(norm)
-        if low > 0 and not excluded and not self._held:
-            low = 0.0
-        return max(low, self.rate.least_gap(share)) if low > 0 or excluded else 0.0
+        if self.rate.p_value <= share:
+            return max(self.limits.lower(norm), self.rate.least_gap(share))
+        return self.limits.lower(norm) if self.limits.excludes_zero(norm) and self._held else 0.0
 
     @cached_property
     def rate(self) -> EventRate:
@@ -152,7 +150,7 @@ class _Ends:
 
         if self.alpha < 1 - HELD_UP_TO or self.limits.dual.overwhelming:
             return True
-        return MultiScale().of_sample(self.sample, self.rate).p_value < self.alpha * (1 - ROUNDING)  # as verdicts do
+        return MultiScale().rejects(self.sample, self.rate, self.alpha * (1 - ROUNDING))  # as verdicts do
 
 
 def assumption(limits: Limits, norm: float) -> str:
