@@ -237,6 +237,18 @@ def test_shares_recovered_with_these_constants(classes, rows, change, shares):
     assert found == pytest.approx(shares, abs=2e-4)
 
 
+@pytest.mark.parametrize("classes", [3, 45])
+def test_divisions_at_once_are_those_one_by_one(classes):
+    rng = np.random.default_rng(12)
+    f = rng.dirichlet(np.full(classes, 0.5), 900)
+    y = np.array([rng.choice(classes, p=p) for p in f**2 / (f**2).sum(axis=1, keepdims=True)])
+    folds = rng.integers(0, 3, (2, 900))
+    both = class_map.cross_fitted(f, folds, y, np.ones(900))
+    assert both.shape == (2, 900, classes)
+    for fold, g in zip(folds, both, strict=True):
+        np.testing.assert_allclose(class_map.cross_fitted(f, fold, y, np.ones(900)), g, rtol=1e-5)
+
+
 def fitted(f, y, weight, rows=slice(None), updates=4):
     entries = Entries.of(f, len(f))
     features = SharedFeatures.of(entries)

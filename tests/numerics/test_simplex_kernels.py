@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from calibrant.numerics import simplex_kernels
 from calibrant.numerics import simplex_kernels as neighbours
-from calibrant.numerics.simplex_kernels import SimplexKernels
+from calibrant.numerics.simplex_kernels import SimplexKernels, Trial
 from calibrant.numerics.special import log_softmax
 
 
@@ -27,8 +27,9 @@ def in_a_region(p):
 
 
 def fitted(p, y, own=None, group=None):
-    own = np.arange(len(p)) if own is None else own
-    return SimplexKernels.fit(p, y, np.ones(len(p), np.float32), np.log(p[own]), own, group)
+    train = np.isin(np.arange(len(p)), np.arange(len(p)) if own is None else own)
+    (trial,) = Trial.each(p, y, np.ones(len(p), np.float32), [train], group)
+    return SimplexKernels.fit(p, trial, np.log(p[trial.rows]))
 
 
 def test_the_estimates_written_out():
@@ -45,6 +46,24 @@ def test_the_estimates_written_out():
         expected += part * (total + 1e-3 * q) / (total.sum(axis=1, keepdims=True) + 1e-3)
     np.testing.assert_allclose(found, expected, atol=2e-5)
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+
+
+def test_several_training_parts_share_kernels_and_nothing_else():
+    rng = np.random.default_rng(6)
+    p, _, y = sample(rng, 2000, lambda p: p)
+    weight, group = rng.uniform(0.5, 2, 2000).astype(np.float32), rng.integers(0, 900, 2000)
+    trains = [rng.random(2000) < 0.7 for _ in range(3)]
+    together = Trial.each(p, y, weight, trains, group)
+    for train, one in zip(trains, together, strict=True):
+        (alone,) = Trial.each(p, y, weight, [train], group)
+        assert np.array_equal(one.rows, alone.rows)
+        assert len(one.rows) == simplex_kernels.EM_ROWS
+        assert train[one.rows].all()
+        np.testing.assert_allclose(one.sums, alone.sums, rtol=1e-5, atol=1e-6)
+        kernel = np.exp(-((p[one.rows[:5], None] - p) ** 2).sum(axis=2) / (2 * 0.12**2))
+        kernel[group[one.rows[:5], None] == group] = 0
+        expected = kernel @ (np.eye(3)[y] * (weight * train)[:, None])
+        np.testing.assert_allclose(one.sums[0, :5], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_calibrated_map_stays_nearly_as_it_is():

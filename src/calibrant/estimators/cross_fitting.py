@@ -362,6 +362,11 @@ def multiclass_rows(
     return replace(found, row=order if found.row is None else order[found.row])
 
 
+def folds_of(rows: CrossFitted, sizes: Sequence[float], seed: Seed) -> Codes:
+    """Another division into folds of multiclass rows."""
+    return _folds(np.arange(len(rows.weight)), rows.weight, sizes, seed, rows.cluster)
+
+
 def _own_order(data: Multiclass, weight: Floats) -> NDArray[np.intp]:
     """Rows by what they hold: the sum of their squared probabilities first, which does not depend on class names.
 
@@ -421,12 +426,21 @@ def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int]
         positive = rows.information * rows.observed
         g = cross_fitted(rows.predicted[:, -1], rows.fold, positive, rows.information - positive, targets=wanted)
         return rows.with_map(g if rows.columns == 1 else np.stack([1 - g, g], axis=1))
-    from calibrant.numerics.multiclass_map import cross_fitted as cross_fitted_vectors
+    return divided(rows, [rows.fold], None, targets=targets)[0]
+
+
+def divided(
+    rows: CrossFitted, folds: Sequence[Codes], recalibrator: Any, *, targets: Sequence[int] | None = None
+) -> list[CrossFitted]:
+    """The entries in several divisions into folds, each recalibrated; what no fold decides is computed once."""
+    runs = [replace(rows, fold=fold) for fold in folds]
+    if recalibrator is not None or rows.columns <= 2:
+        return [recalibrated(run, recalibrator, targets=targets) for run in runs]
+    from calibrant.numerics.multiclass_map import cross_fitted
 
     group = None if rows.cluster is None else np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
-    return rows.with_map(
-        cross_fitted_vectors(rows.predicted, rows.fold, rows.observed, rows.information, targets=wanted, group=group)
-    )
+    found = cross_fitted(rows.predicted, np.stack(folds), rows.observed, rows.information, targets=targets, group=group)
+    return [run.with_map(q) for run, q in zip(runs, found, strict=True)]
 
 
 def recalibrator_name(recalibrator: Any, columns: int) -> str:

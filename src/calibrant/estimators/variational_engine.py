@@ -23,7 +23,9 @@ from calibrant.estimators.cross_fitting import (
     Distance,
     Norm,
     binary_rows,
+    divided,
     divisions,
+    folds_of,
     multiclass_rows,
     norm_label,
     recalibrated,
@@ -190,16 +192,22 @@ class Variational:
         tables = not isinstance(source, Predictions | BinTable)
         if tables and split:
             fail("A list of tables has its folds already; give one table (or the rows) for a split sample.", ValueError)
-        runs = []
-        for repeat in range(1 if split or tables else settings.repeats or _divisions(source, settings)):
-            rows = _rows(source, settings, [settings.seed, repeat])
-            rows = recalibrated(rows, settings.recalibrator, targets=[TRAINING_PARTS] if split else None)
-            if split:
-                rows = _evaluation_part(rows)
-            runs.append(_top(rows) if settings.top_label == "full" else rows)
+        repeats = 1 if split or tables else settings.repeats or _divisions(source, settings)
+        seeds, targets = [[settings.seed, repeat] for repeat in range(repeats)], [TRAINING_PARTS] if split else None
+        if isinstance(source, Multiclass) and settings.top_label != "reduced":  # in the same order for every seed
+            rows = multiclass_rows(source, settings.sizes, seeds[0])
+            others = [folds_of(rows, settings.sizes, seed) for seed in seeds[1:]]
+            runs = divided(rows, [rows.fold, *others], settings.recalibrator, targets=targets)
+        else:
+            unfitted = (_rows(source, settings, seed) for seed in seeds)
+            runs = [recalibrated(rows, settings.recalibrator, targets=targets) for rows in unfitted]
+        name = recalibrator_name(settings.recalibrator, runs[0].columns)
+        if split:
+            runs = [_evaluation_part(rows) for rows in runs]
+        if settings.top_label == "full":
+            runs = [_top(rows) for rows in runs]
         folds = f"{runs[0].folds} folds" if not split else "split sample"
         again = f" x {len(runs)}" if len(runs) > 1 else ""
-        name = recalibrator_name(settings.recalibrator, rows.columns)
         return cls(runs, settings, f"{folds}{again}, {name}", source)
 
     def error(self, norm: Norm) -> Estimate:
@@ -331,9 +339,7 @@ def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:
     if not isinstance(source, Multiclass):
         wrong = type(source).__name__
         fail(f"The variational estimate needs Binary or Multiclass predictions, got {wrong}.", TypeError)
-    if settings.top_label == "reduced":
-        return _rows(source.top_label(), settings, seed)
-    return multiclass_rows(source, settings.sizes, seed)
+    return _rows(source.top_label(), settings, seed)
 
 
 def _evaluation_part(rows: CrossFitted) -> CrossFitted:

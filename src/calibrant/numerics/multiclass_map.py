@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ from calibrant.numerics.multiclass_matrices import (
 )
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import row_blocks
-from calibrant.numerics.simplex_kernels import References, SimplexKernels
+from calibrant.numerics.simplex_kernels import References, SimplexKernels, Trial
 from calibrant.numerics.special import LOG_FLOOR, log_softmax
 
 #: First precision of the blocks: slope, functions of the own logit, interactions, top classes, class intercepts, class
@@ -288,23 +289,32 @@ def cross_fitted(
 ) -> Reals:
     """Recalibrated probabilities of every row by the map that was fitted without its fold.
 
-    They are computed in single precision, and are at least 1e-38. Rows of folds that are no target keep their predicted
-    probabilities. Rows of one `group` stay together where training rows are divided.
+    `fold` holds those of one division of the rows, or of several, (d, n), with a result for each: they share features,
+    neighbours and kernels. Probabilities are computed in single precision, and are at least 1e-38. Rows of folds that
+    are no target keep theirs. Rows of one `group` stay together where training rows are divided.
     """
     frame, rows = Frame.of(predicted)
-    single, position = working_weights(weight), rows.entries.positions(labels)
-    local = Locality.of(rows)
-    result = predicted.copy()
-    for k in range(int(fold.max()) + 1) if targets is None else targets:
-        train, own = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    single, position, local = working_weights(weight), rows.entries.positions(labels), Locality.of(rows)
+    folds = np.atleast_2d(fold)
+    parts = [(d, k) for d, own in enumerate(folds) for k in (range(int(own.max()) + 1) if targets is None else targets)]
+    trials = local.trials(labels, single, [folds[d] != k for d, k in parts], group)
+    result, averages = np.repeat(predicted[None], len(folds), axis=0), list[tuple[Reals, Codes, SimplexKernels]]()
+    for (d, k), trial in zip(parts, trials, strict=True):
+        train, own = np.flatnonzero(folds[d] != k), np.flatnonzero(folds[d] == k)
         stages = fit_stages(frame, rows, position, single, train, seed=k, group=group)
-        correction, kernels = local.fitted(stages, labels, single, fold != k, group)
-        for block in row_blocks(len(own), max(frame.classes, len(kernels.at))):
+        correction, kernels = local.fitted(stages, labels, single, folds[d] != k, trial)
+        for block in row_blocks(len(own), frame.classes):
             some = rows.take(own[block])
             logs = correction.added_to(stages.logs(some), some.places)
-            q = np.exp(np.maximum(logs, np.float32(LOG_FLOOR)))
-            result[own[block]] = kernels.averaged(q, some.probabilities)
-    return result
+            result[d, own[block]] = np.exp(np.maximum(logs, np.float32(LOG_FLOOR)))
+        if len(kernels.at):
+            averages.append((result[d], own, kernels))
+    if averages:
+        wanted = [(own, kernels.outcome) for _, own, kernels in averages]
+        for number, block, sums in neighbours.kernel_sums(rows.probabilities, averages[0][2].at, wanted):
+            found, own, kernels = averages[number]
+            found[own[block]] = kernels.mixed(found[own[block]].astype(np.float32), sums)
+    return result.reshape(*fold.shape, frame.classes)
 
 
 def working_weights(weight: Floats) -> Singles:
@@ -432,8 +442,18 @@ class Locality:
         references = References.of(rows.places)
         return cls(references, rows.take(references.rows), references.neighbours_of_sample())
 
+    def trials(
+        self, labels: Codes, weight: Singles, trains: Sequence[NDArray[np.bool_]], group: Codes | None = None
+    ) -> list[Trial] | list[None]:
+        """What decides the weights of the kernels, for each of several choices of training rows."""
+        if self.references is None or self.rows is None or self.rows.entries.index is not None:
+            return [None] * len(trains)
+        chosen = self.references.rows
+        group, usable = None if group is None else group[chosen], [train[chosen] for train in trains]
+        return Trial.each(self.probabilities, labels[chosen], weight[chosen], usable, group)
+
     def fitted(
-        self, stages: Stages, labels: Codes, weight: Singles, train: NDArray[np.bool_], group: Codes | None = None
+        self, stages: Stages, labels: Codes, weight: Singles, train: NDArray[np.bool_], trial: Trial | None = None
     ) -> tuple[Correction, SimplexKernels]:
         """Stage C, from the references among the training rows, and the kernels that are averaged with it."""
         classes = stages.frame.classes
@@ -449,11 +469,15 @@ class Locality:
         if b.any():
             correction = Correction(self.references.at[usable], surplus[usable], expected[usable], b)
             logs = neighbours.corrected(logs, ratios, b)
-        if self.rows.entries.index is not None:
+        if trial is None:
             return correction, SimplexKernels.none(classes)
-        own, group = np.cumsum(usable)[sample] - 1, None if group is None else group[chosen][usable]
-        p = self.rows.probabilities[usable]
-        return correction, SimplexKernels.fit(p, label[usable], weight[chosen][usable], logs, own, group)
+        return correction, SimplexKernels.fit(self.probabilities, trial, logs[np.searchsorted(sample, trial.rows)])
+
+    @cached_property
+    def probabilities(self) -> Singles:
+        """Predicted probabilities of the references."""
+        assert self.rows is not None
+        return self.rows.probabilities
 
 
 @dataclass(frozen=True, eq=False)

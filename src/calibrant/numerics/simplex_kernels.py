@@ -13,7 +13,7 @@ its gain in log-likelihood and in Brier score on the same rows. No label of a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -201,9 +201,79 @@ HANDICAP = 1.0
 LEAST_SHARE = 0.03
 
 
+#: Points that are worked on at once: their kernels stay in a cache. Speed: benchmarks/variational.py; no result depends
+#: on it.
+_ROWS = 256
+
+
+def kernel_sums(
+    x: Singles, at: Singles, wanted: Sequence[tuple[Codes, Singles]], *, group: tuple[Codes, Codes] | None = None
+) -> Iterator[tuple[int, slice, Singles]]:
+    """Sums of outcomes around points: number of what was wanted, a part of its rows, (widths, rows, k), widest first.
+
+    What is wanted are rows of `x`, rising, and outcomes of all `at`. Kernels are computed once for all of it. Pairs of
+    the same group (those of `x`, and of `at`) do not count.
+    """
+    squares = np.einsum("rk,rk->r", at, at)
+    for start in range(0, len(x), _ROWS):
+        parts = [slice(*np.searchsorted(rows, (start, start + _ROWS)).tolist()) for rows, _ in wanted]
+        if not any(part.stop > part.start for part in parts):
+            continue
+        some = x[start : start + _ROWS]
+        kernel = np.add.outer(np.einsum("nk,nk->n", some, some), squares)
+        kernel -= 2 * (some @ at.T)
+        np.maximum(kernel, 0, out=kernel)
+        kernel *= np.float32(-0.5 / WIDEST**2)
+        np.exp(kernel, out=kernel)
+        if group is not None:
+            kernel[group[0][start : start + _ROWS, None] == group[1]] = 0
+        sums = [
+            np.empty((WIDTHS, part.stop - part.start, outcome.shape[1]), np.float32)
+            for part, (_, outcome) in zip(parts, wanted, strict=True)
+        ]
+        for width in range(WIDTHS):
+            if width:
+                np.square(np.square(kernel, out=kernel), out=kernel)
+            for part, found, (rows, outcome) in zip(parts, sums, wanted, strict=True):
+                found[width] = kernel[rows[part] - start] @ outcome
+        yield from ((i, parts[i], found) for i, found in enumerate(sums) if found.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What decides the weights of the kernels: training rows, by their place among the references, and the sums there.
+
+    `outcome`, (R, K), has the weight of each reference at its observed class, and nothing of those that do not train.
+    """
+
+    rows: Codes
+    outcome: Singles
+    sums: Singles
+
+    @classmethod
+    def each(
+        cls, at: Singles, labels: Codes, weight: Singles, trains: Sequence[NDArray[np.bool_]], group: Codes | None
+    ) -> list[Self]:
+        """One for each of several choices of training rows, of the least certain rows of the sample."""
+        top, every, wanted = at[:SAMPLE].max(axis=1), np.arange(len(at)), []
+        for train in trains:
+            own = np.flatnonzero(train[:SAMPLE])
+            outcome = np.zeros(at.shape, np.float32)
+            outcome[every, labels] = weight * train
+            wanted.append((np.sort(own[np.argsort(top[own], kind="stable")[:EM_ROWS]]), outcome))
+        used, group = np.unique(np.concatenate([rows for rows, _ in wanted])), every if group is None else group
+        trials = [
+            cls(rows, outcome, np.empty((WIDTHS, len(rows), at.shape[1]), np.float32)) for rows, outcome in wanted
+        ]
+        places = [(np.searchsorted(used, rows), outcome) for rows, outcome in wanted]
+        for number, part, sums in kernel_sums(at[used], at, places, group=(group[used], group)):
+            trials[number].sums[:, part] = sums
+        return trials
+
+
 @dataclass(frozen=True, eq=False)
 class SimplexKernels:
-    """Training rows, weights at their observed classes, and the weights of the map and of each kernel estimate."""
+    """Reference rows, weights at their observed classes, and the weights of the map and of each kernel estimate."""
 
     at: Singles
     outcome: Singles
@@ -216,54 +286,39 @@ class SimplexKernels:
         return cls(nothing, nothing, np.array([1.0]))
 
     @classmethod
-    def fit(
-        cls, p: Singles, labels: Codes, weight: Singles, logs: Reals, own: NDArray[np.intp], group: Codes | None
-    ) -> Self:
-        """From training rows, and the log probabilities of the map at those at the places `own` among them."""
-        if not len(own):
-            return cls.none(p.shape[1])
-        outcome = np.zeros(p.shape, np.float32)
-        outcome[np.arange(len(p)), labels] = weight
-        if len(own) > EM_ROWS:
-            unsure = np.argsort(p[own].max(axis=1), kind="stable")[:EM_ROWS]
-            own, logs = own[unsure], logs[unsure]
-        same = own[:, None] == np.arange(len(p)) if group is None else group[own][:, None] == group
-        members = [np.exp(logs), *_estimates(p[own], p, outcome, np.exp(logs), same)]
-        share = _shares(members, labels[own], weight[own].astype(np.float64))
-        return cls(p, outcome, share) if len(share) > 1 else cls.none(p.shape[1])
+    def fit(cls, at: Singles, trial: Trial, logs: Reals) -> Self:
+        """From the references, and the log probabilities of the map at the rows of the trial."""
+        share = _shares(np.exp(logs), trial.sums, trial.outcome[trial.rows]) if len(logs) else np.ones(1)
+        return cls(at, trial.outcome, share) if len(share) > 1 else cls.none(at.shape[1])
 
     def averaged(self, q: Reals, p: Singles) -> Reals:
         """Probabilities q of the map at the predicted probabilities p, averaged with the kernel estimates."""
         if len(self.share) == 1:
             return q
+        wanted = [(np.arange(len(p)), self.outcome)]
+        return np.concatenate([self.mixed(q[part], sums) for _, part, sums in kernel_sums(p, self.at, wanted)])
+
+    def mixed(self, q: Reals, sums: Singles) -> Reals:
+        """The same where the sums of outcomes are known."""
         result = q * q.dtype.type(self.share[0])
-        for share, estimate in zip(self.share[1:].tolist(), _estimates(p, self.at, self.outcome, q), strict=True):
+        for share, estimate in zip(self.share[1:].tolist(), _estimates(sums, q), strict=True):
             result += q.dtype.type(share) * estimate
         return result
 
 
-def _estimates(
-    x: Singles, at: Singles, outcome: Singles, q: Reals, without: NDArray[np.bool_] | None = None
-) -> Iterator[Reals]:
-    """The estimate of each width, widest first; pairs marked in `without` do not count."""
+def _estimates(sums: Singles, q: Reals) -> Reals:
+    """The estimate of each width, (widths, n, k)."""
     few = q.dtype.type(OWN_ROWS)
-    distance = np.einsum("nk,nk->n", x, x)[:, None] + np.einsum("rk,rk->r", at, at)
-    distance -= 2 * (x @ at.T)
-    kernel = np.exp(np.maximum(distance, 0) * np.float32(-0.5 / WIDEST**2))
-    if without is not None:
-        kernel[without] = 0
-    for number in range(WIDTHS):
-        kernel = np.square(np.square(kernel)) if number else kernel
-        mass = kernel @ outcome
-        yield (mass + few * q) / (mass.sum(axis=1, keepdims=True) + few)
+    return np.asarray((sums + few * q) / (sums.sum(axis=2, keepdims=True) + few))
 
 
-def _shares(members: list[Reals], labels: Codes, weight: Floats) -> Floats:
+def _shares(q: Reals, sums: Singles, outcome: Singles) -> Floats:
     """Weights of the map and of the kernels; the map alone where the average is not believed."""
-    place = np.arange(len(labels))
-    hits = np.maximum(np.stack([member[place, labels] for member in members], axis=1), 1e-9).astype(np.float64)
+    place, labels, weight = np.arange(len(q)), outcome.argmax(axis=1), outcome.max(axis=1).astype(np.float64)
+    members = np.concatenate([q[None], _estimates(sums, q)])
+    hits = np.maximum(members[:, place, labels].T, 1e-9).astype(np.float64)
     found = _em_weights(hits, weight)
-    q, mixed = members[0], sum(one * member for one, member in zip(found.tolist(), members, strict=True))
+    mixed = sum(one * member for one, member in zip(found.tolist(), members, strict=True))
     likelihood = float(weight @ np.log(hits @ found / hits[:, 0]))
     brier = ((q - mixed) * (q + mixed)).sum(axis=1) - 2 * (q - mixed)[place, labels]
     gain = min(likelihood, float(weight @ brier))
@@ -276,8 +331,6 @@ def _em_weights(hits: Floats, weight: Floats) -> Floats:
     prior = np.array([PRIOR[0], *([PRIOR[1] / WIDTHS] * WIDTHS)])
     found = prior
     for _ in range(EM_STEPS):
-        part = hits * found
-        part *= (weight / part.sum(axis=1))[:, None]
-        found = part.sum(axis=0) + prior * PRIOR_ROWS
+        found = found * (weight / (hits @ found) @ hits) + prior * PRIOR_ROWS
         found /= found.sum()
     return found

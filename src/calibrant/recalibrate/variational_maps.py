@@ -132,7 +132,8 @@ class ConditionalLogit(Recalibrator):
         single = working_weights(np.ones(len(codes)) if weight is None else weight)
         position, every = rows.entries.positions(codes), np.arange(len(codes))
         stages = fit_stages(frame, rows, position, single, every, seed=0, group=None)
-        local, kernels = Locality.of(rows).fitted(stages, codes, single, np.ones(len(codes), dtype=bool))
+        locality, train = Locality.of(rows), np.ones(len(codes), dtype=bool)
+        local, kernels = locality.fitted(stages, codes, single, train, *locality.trials(codes, single, [train]))
         self.rows_, self.scale_ = frame.rows, frame.features.scale
         self.quantiles_, self.top_range_ = frame.features.quantiles, frame.features.top_range
         self.mean_, self.axes_ = frame.mean, frame.axes
