@@ -38,7 +38,8 @@ CHUNK_ROWS = 1 << 20
 #: From this many rows on, chunks are shared among threads. Speed: benchmarks/fast.py; no result depends on it.
 THREADED_ROWS = 1 << 22
 
-_OFF, _ON = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
+_SETTINGS = {"": "auto", "auto": "auto"}
+_SETTINGS |= dict.fromkeys(("0", "off", "false", "no"), "off") | dict.fromkeys(("1", "on", "true", "yes"), "on")
 
 
 class _State:
@@ -52,14 +53,10 @@ class _State:
 def setting() -> str:
     """What the environment asks for: "on", "off" or "auto"."""
     value = os.environ.get("CALIBRANT_FAST", "auto").strip().lower()
-    if value in _OFF:
-        return "off"
-    if value in _ON:
-        return "on"
-    if value in ("", "auto"):
-        return "auto"
-    message = f"CALIBRANT_FAST must be auto, on or off, got {value!r}."
-    raise ValueError(message)
+    if value not in _SETTINGS:
+        message = f"CALIBRANT_FAST must be auto, on or off, got {value!r}."
+        raise ValueError(message)
+    return _SETTINGS[value]
 
 
 def compiled(rows: int, *, saves: float) -> ModuleType | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import CHUNK_ROWS, by_chunks, compiled
 from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Codes, Floats
-from calibrant.numerics.rows import SUMS, Rows
+from calibrant.numerics.rows import SUMS, Rows, half_columns
 
 #: Finds the bin of each key; the result may be overwritten by the next call.
 Indexer = Callable[[NDArray[Any]], NDArray[Any]]
@@ -153,7 +153,7 @@ def equal_width_sums(rows: Rows, edges: Floats, *, squares: bool = True) -> Floa
     if (rows.plain_binary or half) and not squares:
         by_outcome = checked_counts(None if half else rows.observed, rows.key, edges)
         if by_outcome is not None:
-            return _half_columns(rows, *by_outcome.sum(axis=2)) if half else binary_columns(*by_outcome)
+            return half_columns(rows, *by_outcome.sum(axis=2)) if half else binary_columns(*by_outcome)
     return sums_by_index(rows, equal_width_indexer(edges), len(edges) - 1, squares=squares)
 
 
@@ -225,7 +225,7 @@ def _plain_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floa
             where += rows.observed[part]
         lanes.add(where, p)
     if sides == 1:
-        return _half_columns(rows, *lanes.totals(), squared)
+        return half_columns(rows, *lanes.totals(), squared)
     counts, sums = (total.reshape(size, 2) for total in lanes.totals())
     return binary_columns(counts, sums, squared)
 
@@ -235,15 +235,6 @@ def binary_columns(counts: Floats, sums: Floats, squared: Floats | None = None) 
     count, positives = counts.sum(axis=1), counts[:, 1]
     squared = np.full(len(count), np.nan) if squared is None else squared
     return np.stack([count, count, count, sums.sum(axis=1), positives, squared, sums[:, 1], positives])
-
-
-def _half_columns(rows: Rows, count: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
-    """The columns of `SUMS` from rows and sums of p by bin, of the population or of the positives."""
-    none = np.zeros(len(count))
-    squared = none * np.nan if squared is None else squared
-    if rows.role == "population":
-        return np.stack([count, count, count, sums, none, squared, none, none])
-    return np.stack([count * rows.counted, none, none, none, count, none, sums, count])
 
 
 def _crowded(rows: Rows, index: Indexer, size: int) -> bool:

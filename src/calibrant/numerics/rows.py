@@ -80,6 +80,15 @@ class Rows:
         )
 
 
+def half_columns(rows: Rows, count: NDArray[Any], sums: Floats, squared: Floats | None = None) -> Floats:
+    """The columns of `SUMS` from rows and sums of p by bin, of the population or of the positives."""
+    none = np.zeros(len(count))
+    squared = none * np.nan if squared is None else squared
+    if rows.role == "population":
+        return np.stack([count, count, count, sums, none, squared, none, none])
+    return np.stack([count * rows.counted, none, none, none, count, none, sums, count])
+
+
 class Mass(NamedTuple):
     """Sum of weights and of squared weights of one sample."""
 

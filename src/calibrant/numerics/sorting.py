@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, GAP_CELL_ROWS, SELECTION_ROWS, Floats
-from calibrant.numerics.rows import SUMS, Rows
+from calibrant.numerics.rows import SUMS, Rows, half_columns
 
 Rank = Literal["floor", "ceil"]
 """How the rank of an edge that falls between two rows is rounded."""
@@ -127,14 +127,11 @@ def distinct_sums(unordered: Rows) -> tuple[Floats, Floats]:
     key = rows.key[starts].astype(np.float64)
     if not rows.plain_binary and not (rows.plain and rows.role != "both"):
         return key, np.add.reduceat(rows.sums(), starts, axis=1)
-    sums = np.zeros((len(SUMS), len(key)))
-    count, positives = ends - starts, sums[4]
-    if rows.role == "positives":
-        sums[0], sums[4], sums[6], sums[7] = count * rows.counted, count, count * key, count
-        return key, sums
-    if rows.role == "population":
-        sums[:4], sums[3], sums[5] = count, count * key, count * key * key
-        return key, sums
+    count = ends - starts
+    if rows.role != "both":
+        return key, half_columns(rows, count, count * key, count * key * key)
+    sums = np.empty((len(SUMS), len(key)))
+    positives = sums[4]
     positives[:] = rows.observed if found.ends is None else positives_between(rows.observed, ends)
     sums[:3], sums[7] = count, positives
     np.multiply(count, key, out=sums[3])

@@ -51,18 +51,9 @@ _FOLDED, _FOLDS = 100_000, (5, 3)
 class CodedRows:
     """Binary outcomes with coded features, the score last, in an order that is random but not that of the input.
 
-    Attributes
-    ----------
-    y, p, weight : array
-        Weights add up to the effective number of rows; ones, where there are none.
-    features, codes, layout
-        The score is the last feature.
-    unit : array or None
-        Number of each row's cluster.
-    place : array
-        Rising in [0, 1): splits are made by it, so that clusters stay whole.
-    order : array
-        The number of each row among those given.
+    Weights add up to the effective number of rows; ones, where there are none. `unit` is the number of each row's
+    cluster, `place` rises in [0, 1): splits are made by it, so that clusters stay whole. `order` is the number of each
+    row among those given.
     """
 
     y: Floats
@@ -106,19 +97,9 @@ class CodedRows:
         place = _places([y, np.round(p, 12), np.round(w, 9), *codes], unit, seed)
         order = np.argsort(place, kind="stable")
         layout = Layout(tuple(one.kind == "category" for one in features), tuple(one.size for one in features))
-        return cls(
-            y[order],
-            p[order],
-            w[order],
-            tuple(features),
-            [code[order] for code in codes],
-            layout,
-            None if unit is None else unit[order],
-            place[order],
-            rows[order],
-            weight is not None,
-            seed,
-        )
+        columns = y[order], p[order], w[order], tuple(features), [code[order] for code in codes], layout
+        unit = None if unit is None else unit[order]
+        return cls(*columns, unit, place[order], rows[order], weight is not None, seed)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -184,17 +165,8 @@ def _places(parts: Sequence[NDArray[Any]], unit: NDArray[np.intp] | None, seed: 
 class Path:
     """Out-of-fold log odds along the path: the map of the score, then tables, then trees.
 
-    Attributes
-    ----------
-    plain, full : array
-        Out-of-fold log odds by the score alone, and with features. How far to go was chosen for each fold by the
-        others, so that a fold says nothing about its own predictions.
-    stage : int
-        How far to go by all folds.
-    chosen : list of int
-        How far each fold went.
-    edges : array
-        Where the folds begin and end.
+    By the score alone they are `plain`, with features `full`. How far to go was `chosen` for each fold by the others,
+    so that a fold says nothing about its own predictions; by all folds it is `stage`. Folds begin and end at `edges`.
     """
 
     plain: Floats

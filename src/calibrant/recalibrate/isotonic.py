@@ -137,14 +137,9 @@ class CentredIsotonic(Isotonic):
         wide = p.astype(np.float64, copy=False)
         mass = np.ones(len(p)) if mass is None else mass
         centre = np.add.reduceat(mass * wide, starts) / np.add.reduceat(mass, starts)
-        knots, values = [centre], [rate]
-        if centre[0] > 0:
-            knots.insert(0, np.zeros(1))
-            values.insert(0, rate[:1] / 2)
-        if centre[-1] < 1:
-            knots.append(np.ones(1))
-            values.append((1 + rate[-1:]) / 2)
-        return np.concatenate(knots), np.concatenate(values)
+        new = slice(0 if centre[0] > 0 else 1, None if centre[-1] < 1 else -1)
+        values = np.concatenate([rate[:1] / 2, rate, (1 + rate[-1:]) / 2])
+        return np.concatenate([[0.0], centre, [1.0]])[new], values[new]
 
 
 def block_rates(weight: Floats, positive: Floats, *, allow_certainty: bool) -> Floats:

@@ -233,12 +233,9 @@ def decode(value: Any) -> Any:
 
 def _require_finite(value: Any, name: str, *, infinite: bool) -> None:
     """Refuse NaN, and infinite numbers where they are not expected, also within lists and dictionaries."""
-    if isinstance(value, dict):
-        for key, item in value.items():
+    if isinstance(value, (dict, list, tuple)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             _require_finite(item, f"{name}[{key!r}]", infinite=infinite)
-    elif isinstance(value, (list, tuple)):
-        for k, item in enumerate(value):
-            _require_finite(item, f"{name}[{k}]", infinite=infinite)
     elif isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         wrong = np.isnan(value) if infinite else ~np.isfinite(value)
         if np.any(wrong):

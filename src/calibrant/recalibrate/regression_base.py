@@ -66,9 +66,15 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         sample_weight : array-like of shape (n,), optional
             Importance weights, in any unit, with the array form.
         """
-        task = forecast if isinstance(forecast, Forecast) else self._task(forecast, y, sample_weight)
-        if task is forecast and (y is not None or sample_weight is not None):
-            fail("A forecast holds its outcomes and weights; fit it without y and sample_weight.", TypeError)
+        if not isinstance(forecast, Forecast):
+            if y is None:
+                fail(f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None.")
+            validation.require_aligned(y=y, forecast=forecast, sample_weight=sample_weight)
+            task: Forecast = Gaussian(y, *self._columns(forecast), weight=sample_weight)
+        else:
+            task = forecast
+            if y is not None or sample_weight is not None:
+                fail("A forecast holds its outcomes and weights; fit it without y and sample_weight.", TypeError)
         self._require_kind(task)
         self.n_features_in_ = 2 * len(task.outputs)
         self._fit(_unit_free(task))
@@ -109,13 +115,6 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     @abstractmethod
     def _transform(self, task: Forecast) -> Forecast:
         """The forecast, recalibrated."""
-
-    def _task(self, values: ArrayLike, y: ArrayLike | None, weight: ArrayLike | None) -> Gaussian:
-        if y is None:
-            fail(f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None.")
-        validation.require_aligned(y=y, forecast=values, sample_weight=weight)
-        mean, std = self._columns(values)
-        return Gaussian(y, mean, std, weight=weight)
 
     def _columns(self, values: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         matrix = validation.matrix("forecast", values)

@@ -19,6 +19,7 @@ from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.stacked import log_linear_fits
 from calibrant.numerics.smoothers import pool_adjacent_violators
+from calibrant.recalibrate.isotonic import block_ends
 from calibrant.recalibrate.regression_base import (
     OutputRecalibrator,
     Remapped,
@@ -265,11 +266,8 @@ class VarianceIsotonic(SpreadRecalibrator):
         if not level.any():
             fail("All errors are zero: no spread would be small enough.", ValueError)
         level = np.maximum(level, level[level > 0].min())
-        ends = np.append(starts[1:], len(cells)) - 1
-        at = np.stack([cells.low[starts], cells.high[ends]], axis=1).ravel()
-        keep = np.ones(len(at), dtype=bool)
-        keep[1::2] = starts != ends
-        return {"at": at[keep], "variance": np.repeat(level, 2)[keep]}
+        at, variance = block_ends(cells.low, starts, level)
+        return {"at": at, "variance": variance}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
         return np.sqrt(np.interp(std, learnt["at"], learnt["variance"])) / std

@@ -1,46 +1,18 @@
 """All compiled loops, how to try one, and how to make all of them ready."""
 
-# ruff: noqa: F401 - other modules read the loops from here, where `acceleration` has loaded them
-
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.bins import (
-    LOG_ERROR,
-    NEAR_EDGE,
-    EqualWidthSums,
-    Labels,
-    equal_width,
-    gap_cells,
-    hybrid,
-    log_grid,
-    marked_rows,
-    radix_cells,
-)
-from calibrant.numerics.compiled.matrices import (
-    LANES,
-    ROWS,
-    SCORES,
-    few_class_sums,
-    few_classes,
-    many_class_sums,
-    many_classes,
-    temperature,
-    vector_scaling,
-)
-from calibrant.numerics.compiled.order import (
-    STEP,
-    decode,
-    encode,
-    isotonic_blocks,
-    largest_rising,
-    pool_adjacent_violators,
-    rises_everywhere,
-    run_ends,
-    running_positives,
-    sums_between,
-)
+from calibrant.numerics.compiled import bins, matrices, order
+from calibrant.numerics.compiled.bins import equal_width
+
+
+def __getattr__(name: str) -> Any:
+    """A loop or a constant of any of the modules: `acceleration` hands them out as one."""
+    return getattr(matrices if hasattr(matrices, name) else bins if hasattr(bins, name) else order, name)
 
 
 def try_out() -> None:
@@ -57,14 +29,14 @@ def compile_all() -> None:
         _compile_rows(dtype)
         _compile_matrices(dtype)
     key, grid, unsure = np.full(3, 1.5), np.zeros(24), np.empty(3, np.int64)
-    log_grid(key, key, key, 2, 1.0, 0.0, 0.4, grid, grid.copy(), unsure)
+    bins.log_grid(key, key, key, 2, 1.0, 0.0, 0.4, grid, grid.copy(), unsure)
     logits, ones = np.zeros((2, 2)), np.ones(2)
-    temperature(logits.reshape(-1), 1.0, ones, ones, np.zeros((1, 3)))
-    vector_scaling(logits, ones, ones, ones, True, logits.copy(), np.zeros((2, 2)))  # noqa: FBT003 - as above
-    marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
-    pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
+    matrices.temperature(logits.reshape(-1), 1.0, ones, ones, np.zeros((1, 3)))
+    matrices.vector_scaling(logits, ones, ones, ones, True, logits.copy(), np.zeros((2, 2)))  # noqa: FBT003 - as above
+    bins.marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
+    order.pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
     whole, tied = np.zeros(3, np.int64), True
-    isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
+    order.isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
 
 
 def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
@@ -74,19 +46,19 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     grid, unsure = np.zeros(24), np.empty(3, np.int64)
     for label in (np.int8, np.int32, np.int64):
         equal_width(p, y.astype(label), 2)
-        Labels().checked(p, y.astype(label))
-        hybrid(p, y.astype(label), 2, 1e-3, 0.1, 0.4, grid, grid.copy(), unsure)
-    gap_cells(p, y, 4, np.zeros(80), np.zeros(80), codes)
-    radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
+        bins.Labels().checked(p, y.astype(label))
+        bins.hybrid(p, y.astype(label), 2, 1e-3, 0.1, 0.4, grid, grid.copy(), unsure)
+    bins.gap_cells(p, y, 4, np.zeros(80), np.zeros(80), codes)
+    bins.radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
     code = np.zeros(3, f"i{dtype.itemsize}")
-    encode(p.view(code.dtype), y, code)
-    decode(code, y)
-    run_ends(p, np.empty(1, np.intp))
+    order.encode(p.view(code.dtype), y, code)
+    order.decode(code, y)
+    order.run_ends(p, np.empty(1, np.intp))
     running = np.zeros(1, np.int64)
-    running_positives(y, running)
-    largest_rising(p, y, running, 2, 2)
-    rises_everywhere(p, y)
-    sums_between(p, y, np.array([0, 1, 3]), np.zeros((4, 2)))
+    order.running_positives(y, running)
+    order.largest_rising(p, y, running, 2, 2)
+    order.rises_everywhere(p, y)
+    order.sums_between(p, y, np.array([0, 1, 3]), np.zeros((4, 2)))
 
 
 def _compile_matrices(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
@@ -94,8 +66,8 @@ def _compile_matrices(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> Non
     matrix, y = np.full((2, 2), 0.5, dtype), np.zeros(2, np.intp)
     best, top, sums = np.empty(2, np.intp), np.empty(2, dtype), np.zeros(10)
     bits, limits = matrix.view(f"i{dtype.itemsize}"), np.ones(2, dtype).view(f"i{dtype.itemsize}")
-    few_classes(matrix.reshape(-1), 2, 1e-3, best, top)
-    many_classes(matrix, bits, limits[1], 1e-3, best, top)
+    matrices.few_classes(matrix.reshape(-1), 2, 1e-3, best, top)
+    matrices.many_classes(matrix, bits, limits[1], 1e-3, best, top)
     offset = np.zeros(4, np.int32)
-    few_class_sums(matrix.reshape(-1), y, 2, 2, 1e-3, offset, sums, sums.copy(), np.zeros(4))
-    many_class_sums(matrix, bits, y, 2, 1e-3, limits, sums, sums.copy(), np.zeros(4))
+    matrices.few_class_sums(matrix.reshape(-1), y, 2, 2, 1e-3, offset, sums, sums.copy(), np.zeros(4))
+    matrices.many_class_sums(matrix, bits, y, 2, 1e-3, limits, sums, sums.copy(), np.zeros(4))

@@ -221,9 +221,8 @@ class LogisticLine:
         if self.only_outcome is not None or self.z[0] == self.z[-1]:
             return -np.inf, np.inf
         limit, direction = self.smallest_loss() + rise, self.separation
-        spread = float(
-            np.sqrt(np.average((self.z - np.average(self.z, weights=self.weight)) ** 2, weights=self.weight))
-        )
+        away = self.z - np.average(self.z, weights=self.weight)
+        spread = float(np.sqrt(np.average(away**2, weights=self.weight)))
         if direction:
             best = direction / spread  # a point inside the limits: far enough in the direction of the separation
             while self.profile_loss(best) >= limit:

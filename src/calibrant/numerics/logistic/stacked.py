@@ -131,17 +131,8 @@ def logistic_fits(
     b, value, mean = newton(stack, first, tolerance=tolerance, keep=KEEP_MATRIX)
     eta, factor = stack.logits(b, every), np.asarray(np.linalg.cholesky(stack.hessians(mean, every)), np.float64)
     evidence = value + 0.5 * np.log(penalty).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    shape = (d, j)
-    return LogisticFits(
-        b.reshape(*shape, -1),
-        eta.reshape(*shape, -1),
-        evidence.reshape(shape),
-        factor.reshape(*shape, *factor.shape[1:]),
-        basis,
-        precision,
-        positive,
-        negative,
-    )
+    b, eta, evidence, factor = (one.reshape(d, j, *one.shape[1:]) for one in (b, eta, evidence, factor))
+    return LogisticFits(b, eta, evidence, factor, basis, precision, positive, negative)
 
 
 def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits:
@@ -349,9 +340,8 @@ class _Stack:
         return self.designs.gradients(residual, which) - self._own(self.penalty, which) * b
 
     def hessians(self, state: Floats, which: Codes) -> Floats:
-        return self.designs.hessians(
-            self._own(self.total, which) * state * (1 - state), self._own(self.penalty, which), which
-        )
+        information = self._own(self.total, which) * state * (1 - state)
+        return self.designs.hessians(information, self._own(self.penalty, which), which)
 
 
 class _Designs:
