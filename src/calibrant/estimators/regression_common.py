@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammainc, gammaln, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
@@ -169,8 +170,6 @@ def root_mean_gap(variance: Floats) -> tuple[Floats, Floats]:
 
     .. math:: \mathrm E\lvert\sqrt G - 1\rvert = m - 1 + 2\,[P(a, a) - m\,P(a + \tfrac12, a)].
     """
-    from scipy.special import gammainc
-
     shape, root = 1 / np.maximum(variance, 1e-15), mean_root(variance)
     gap = root - 1 + 2 * (gammainc(shape, shape) - root * gammainc(shape + 0.5, shape))
     return gap, np.sqrt(np.maximum(2 - 2 * root - gap**2, 0.0))
@@ -178,8 +177,6 @@ def root_mean_gap(variance: Floats) -> tuple[Floats, Floats]:
 
 def mean_root(variance: Floats) -> Floats:
     """E sqrt(G) for the gamma law of mean 1 and this variance."""
-    from scipy.special import gammaln
-
     shape = 1 / np.maximum(variance, 1e-15)
     small = np.minimum(shape, 100.0)
     return np.where(
@@ -191,8 +188,6 @@ def mean_root(variance: Floats) -> Floats:
 
 def normal_scores(data: Forecast) -> Floats:
     """Normal quantiles of the probability integral transforms, of the middle of those known up to an interval."""
-    from scipy.special import ndtri
-
     low, high = data.pit()
     return ndtri(np.clip((low + high) / 2, MOST_CERTAIN, 1 - MOST_CERTAIN))
 
@@ -254,8 +249,6 @@ def cell_scores(edges: Floats) -> Floats:
     The means over each cell of z and (z² - 1) / √2, z being the normal quantile of the level, the second less its
     projection on the first. A column is zero where there are too few cells to tell it.
     """
-    from scipy.special import ndtri
-
     share = np.diff(edges)
     z = ndtri(edges[1:-1])
     density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)

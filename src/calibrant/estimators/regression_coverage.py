@@ -14,6 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import beta, kolmogorov
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
@@ -127,8 +128,6 @@ def pit_error(
     >>> e, e.details["histogram"]
     (<PIT KS distance 0.3413, n=4, exact>, [0.5, 0.5])
     """
-    from scipy.special import kolmogorov
-
     task, bins = common.forecast(data, mean, std), common.equal_width(bins)
     curve = pit_curve(task)
     value, root = curve.distance(np.inf), np.sqrt(curve.size)
@@ -386,8 +385,6 @@ def _roughness(norm: float, levels: Floats | None, nodes: Floats | None) -> floa
     if levels is not None:
         return float(np.mean((levels * (1 - levels)) ** (norm / 2)) ** (1 / norm))
     if nodes is None:
-        from scipy.special import beta
-
         return float(beta(norm / 2 + 1, norm / 2 + 1) ** (1 / norm))
     start, end = nodes[:-1, None], nodes[1:, None]
     part = np.linspace(0.1, 0.9, 5)

@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaincinv, ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import BinnedColumns, Column, Columns
@@ -100,8 +101,6 @@ def spread_curve(
     >>> curve.x, curve.observed
     (array([1., 2.]), array([1., 4.]))
     """
-    from scipy.special import gammaincinv
-
     level = validation.fraction("level", level)
     some = common.spread_table(data, mean, std, bins, needed_by="spread_curve")[0].filled()
     kurtosis = common.table_kurtosis(some)
@@ -201,8 +200,6 @@ def ence_curve(
     >>> ence_curve([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=[1, 2]).observed.round(3)
     array([0.844, 0.5  ])
     """
-    from scipy.special import ndtri
-
     data = common.table_or_forecast(data, mean, std)
     if not isinstance(data, BinTable):
         data = BinTable.of(common.with_std(data, needed_by="ence_curve"), Distinct())
@@ -238,8 +235,6 @@ def _intercept(bins: Floats, values: Floats) -> dict[str, float]:
 
 def _binomial_band(share: Floats, size: float, level: float) -> tuple[Floats, Floats]:
     """Normal approximation with a continuity correction of half a row, inside [0, 1]."""
-    from scipy.special import ndtri
-
     wide = ndtri((1 + validation.fraction("level", level)) / 2) * np.sqrt(share * (1 - share) / size) + 0.5 / size
     wide = np.where((share == 0) | (share == 1), 0.0, wide)
     return np.maximum(share - wide, 0.0), np.minimum(share + wide, 1.0)

@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import beta, erf, ndtri, stdtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
@@ -165,8 +166,6 @@ def pinball(
     losses = [pinball_loss(y - task.quantile(level), level) for level in at]
     by_level = {level: common.mean_of(loss, weight) for level, loss in zip(at.tolist(), losses, strict=True)}
     if isinstance(task, Gaussian):
-        from scipy.special import ndtri
-
         place = ndtri(at)
         expected = float(np.mean(np.exp(-(place**2) / 2)) / np.sqrt(2 * np.pi))
         null = gaussian_reference(task, lambda z: pinball_loss(z[:, None] - place, at).mean(axis=1), expected)
@@ -212,8 +211,6 @@ def interval_score(
     nominal = validation.fraction("nominal", nominal)
     missed = 1 - nominal
     if isinstance(task, Gaussian):
-        from scipy.special import ndtri
-
         edge = np.array(ndtri((1 + nominal) / 2))
         expected = 4 / missed * float(np.exp(-(edge**2) / 2)) / np.sqrt(2 * np.pi)
         null = gaussian_reference(task, lambda z: winkler_loss(z, -edge, edge, missed), expected)
@@ -319,8 +316,6 @@ SIMULATED = 10_000
 
 def gaussian_reference(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: float) -> dict[str, Any]:
     """Reference of a score that is sigma times a function of z, whose mean for normal z is `expected`."""
-    from scipy.special import ndtri
-
     scores = unit_score(ndtri((np.arange(2048) + 0.5) / 2048))
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
     size = effective_n(weight, len(sigma))
@@ -373,8 +368,6 @@ MOST_COUNTS, AT_ONCE = 4096, 1 << 22
 
 def gaussian_crps(z: Floats) -> Floats:
     r"""CRPS of the standard normal at z: :math:`z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi`."""
-    from scipy.special import erf
-
     return z * erf(z / np.sqrt(2)) + np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) - 1 / np.sqrt(np.pi)
 
 
@@ -397,8 +390,6 @@ def student_crps(task: Samples) -> Floats:
     (Jordan, Krüger, Lerch, 2019, Evaluating Probabilistic Forecasts with scoringRules). It judges stretched ensembles,
     whose members are not independent, as `fair_crps` supposes.
     """
-    from scipy.special import beta, stdtr
-
     freedom = task.draws.shape[1] - 1
     if freedom < 2:
         return fair_crps(task)
@@ -477,8 +468,6 @@ def _of_scores(scores: Floats, task: Forecast, law: str) -> dict[str, Any]:
 
 def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:
     """One outcome per row from its predicted distribution, at quantile levels stratified over the rows."""
-    from scipy.special import ndtri
-
     size = task.y_true.size
     level = (rng.permutation(size) + rng.random(size)) / size
     if isinstance(task, Gaussian):
@@ -493,8 +482,6 @@ def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:
 
 def _between_quantiles(task: Quantiles, level: Floats) -> Floats:
     """Quantile function of pieces of normal ones through neighbouring predicted quantiles; the outer pieces go on."""
-    from scipy.special import ndtri
-
     levels, level = ndtri(task.levels), ndtri(level)
     values = task.values.astype(np.float64, copy=False)
     if len(levels) == 1:

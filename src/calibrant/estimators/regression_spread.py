@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.special import gammaln
 
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.predictions import BinnedColumns, Column, Columns
@@ -101,8 +102,6 @@ def uce(
     >>> uce([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2)).value
     6.0
     """
-    from scipy.special import gammaln
-
     data = common.table_or_forecast(data, mean, std)
     table, method = common.spread_table(data, None, None, bins, needed_by="uce")
     some = table.filled()

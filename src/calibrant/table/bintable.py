@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,15 +40,11 @@ from calibrant.table.binning import (
     EqualWidth,
     Grid,
     HybridGrid,
-    LogGrid,
     PaperBins,
     added,
     as_binning,
 )
 from calibrant.table.task import Labelled, Spread, Task, Unlabeled, task_of
-
-if TYPE_CHECKING:
-    from calibrant.data.predictions import Predictions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,7 +379,7 @@ def _row_weight(table: BinTable) -> float:
 
 def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = True) -> CellSums:
     """The sums of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
-    if isinstance(binning, Distinct | HybridGrid | LogGrid):
+    if isinstance(binning, Cells):
         tables = [_distinct(part) if isinstance(binning, Distinct) else sums_on_grid(part, binning) for part in parts]
         return tables[0] if len(tables) == 1 else added(tables)
     first = parts[0]
