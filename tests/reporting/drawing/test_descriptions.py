@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.contents import Bin, GroupRow
 from calibrant.reporting.drawing import descriptions as titles
-from calibrant.reporting.drawing.descriptions import outside, relation, runs, score_range
+from calibrant.reporting.drawing.descriptions import relation, runs, score_range
 from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
@@ -39,7 +39,7 @@ def test_ranges_in_words(low, high, words):
 
 
 def test_a_range_without_an_interval_is_never_called_off():
-    assert not outside(Bin(0, 1, 5, 1, 0.9, Value(0.2)))
+    assert not Bin(0, 1, 5, 1, 0.9, Value(0.2)).off
 
 
 def test_neighbours_with_the_same_relation_are_one_run():

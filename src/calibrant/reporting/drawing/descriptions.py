@@ -8,8 +8,7 @@ from typing import Literal
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow, Groups, Recalibration
 from calibrant.reporting.names import listed, map_in_sentence, plural
-from calibrant.reporting.rounding import out_of, percent, rates, ratio, score
-from calibrant.results.estimate import Value
+from calibrant.reporting.rounding import above, out_of, percent, rates, ratio, score
 
 Relation = Literal["above", "below", "within chance"]
 
@@ -33,14 +32,9 @@ def range_name(b: Bin, ranges: Sequence[Bin], *, of: str = "") -> str:
     return score_range(low, high, of=of)
 
 
-def outside(b: Bin) -> bool:
-    """Whether the interval of the observed frequency excludes the mean prediction."""
-    return b.observed.excludes(b.predicted)
-
-
 def relation(b: Bin) -> Relation:
     """How the observed frequency lies to the prediction."""
-    if not outside(b):
+    if not b.off:
         return "within chance"
     return "above" if b.observed.value > b.predicted else "below"
 
@@ -88,8 +82,7 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
 
 
 def _against_the_rest(flagged: list[GroupRow]) -> GroupRow | None:
-    ways = [("too high", "too low"), ("too narrow", "too wide")]
-    for pair in ways:
+    for pair in (("too high", "too low"), ("too narrow", "too wide")):
         sides = [[row for row in flagged if row.direction == way] for way in pair]
         for one, others in (sides, sides[::-1]):
             if len(one) == 1 and len(others) >= 2:
@@ -103,15 +96,10 @@ def groups_text(section: Groups, *, spread: bool = False) -> str:
     held = spread and rows[0].ideal != 1
     what = "coverage" if held else "error-to-spread ratio" if spread else "ratio of observed to expected"
     lowest, highest = min(rows, key=lambda r: r.ratio.value), max(rows, key=lambda r: r.ratio.value)
-    text = (
-        f"The {what} is lowest for {lowest.name} ({_size(lowest)}) and highest for {highest.name} ({_size(highest)})."
-    )
+    ends = f"lowest for {lowest.name} ({_size(lowest)}) and highest for {highest.name} ({_size(highest)})"
     flagged = [f"{row.name} ({row.direction})" for row in rows if row.flagged]
-    if flagged:
-        text += f" Flagged after adjustment: {some_of(flagged)}."
-    else:
-        text += " No group is flagged."
-    return text
+    after = f"Flagged after adjustment: {some_of(flagged)}." if flagged else "No group is flagged."
+    return f"The {what} is {ends}. {after}"
 
 
 def _size(row: GroupRow) -> str:
@@ -126,9 +114,8 @@ def classes_title(section: Classes, label: str = "class", *, rejected: bool = Fa
     if not flagged:
         spread = ": the error is spread over all of them" if rejected else ""
         return f"No {label} {'by itself ' if rejected else ''}differs beyond chance{spread}"
-    many = f"{out_of(len(flagged), len(section.rows))} {plural(label)}"
-    many = f"{many[0].upper()}{many[1:]}"
-    many += f" {'is' if len(flagged) == 1 else 'are'} miscalibrated"
+    many = f"{out_of(len(flagged), len(section.rows))} {plural(label)} {'is' if len(flagged) == 1 else 'are'}"
+    many = f"{many[0].upper()}{many[1:]} miscalibrated"
     off = [row for row in flagged if row.ratio.excludes(1.0)]
     if not off:
         return many
@@ -149,20 +136,15 @@ def classes_text(section: Classes) -> str:
 def recalibration_title(section: Recalibration, row: str) -> str:
     """By how much the best map lowers the loss, where its interval excludes 0."""
     recent = section.recent
-    if recent is not None and recent.gain.low is not None and recent.gain.low > 0:
+    if recent is not None and above(recent.gain):
         name = map_in_sentence(recent.name, start=True)
-        return f"{name} on recent {plural(row)} lowers {section.loss} by {_gain(recent.gain)}"
+        return f"{name} on recent {plural(row)} lowers {section.loss} by {percent(recent.gain).with_ends(' %')}"
     best = next((m for m in section.maps if m.effect == "best"), None)
     if best is not None:
-        return f"{map_in_sentence(best.name, start=True)} lowers {section.loss} by {_gain(best.gain)}"
+        return f"{map_in_sentence(best.name, start=True)} lowers {section.loss} by {percent(best.gain).with_ends(' %')}"
     if section.maps and all(m.effect == "makes it worse" for m in section.maps):
         return f"Every map tried makes {section.loss} worse"
     return "Recalibration may not help"
-
-
-def _gain(gain: Value) -> str:
-    found = percent(gain)
-    return f"{found.value} % ({found.ends} %)" if found.ends else f"{found.value} %"
 
 
 def some_of(names: Sequence[str], most: int = 8) -> str:

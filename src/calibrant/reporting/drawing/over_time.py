@@ -10,7 +10,7 @@ from calibrant.reporting.contents import Change, OverTime, Period
 from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import some_of
 from calibrant.reporting.names import plural, shortened
-from calibrant.reporting.rounding import count, p_number, ratio
+from calibrant.reporting.rounding import count, numbers_of, p_number, ratio
 from calibrant.reporting.text import time_table
 
 #: Ratios beyond these are drawn at the edge.
@@ -46,21 +46,14 @@ def _title(section: OverTime, event: str, *, spread: bool = False) -> str:
 def _text(section: OverTime) -> str:
     """The range of the ratios, the change, and the flagged periods."""
     least, most = (ratio(some((one.ratio for one in section.periods), key=lambda r: r.value)) for some in (min, max))
-    text = (
-        f"From {section.periods[0].name} to {section.periods[-1].name} the ratio lies between "
-        f"{least.value} and {most.value}."
-    )
+    first, last = section.periods[0].name, section.periods[-1].name
+    text = f"From {first} to {last} the ratio lies between {least.value} and {most.value}."
     change = section.change
     if change is not None and change.significant:
-        before, after = ratio(change.before), ratio(change.after)
-        text += (
-            f" It changes in {section.periods[change.first].name}: {before.value} ({before.ends}) before, "
-            f"{after.value} ({after.ends}) since."
-        )
+        before, after = ratio(change.before).with_ends(), ratio(change.after).with_ends()
+        text += f" It changes in {section.periods[change.first].name}: {before} before, {after} since."
     flagged = [period.name for period in section.periods if period.flagged]
-    if flagged:
-        return f"{text} Flagged after adjustment: {some_of(flagged)}."
-    return f"{text} No period is flagged."
+    return f"{text} Flagged after adjustment: {some_of(flagged)}." if flagged else f"{text} No period is flagged."
 
 
 def _chart(section: OverTime, spread: bool, width: float) -> Canvas:  # noqa: FBT001
@@ -88,8 +81,7 @@ def _name_the_band(canvas: Canvas, periods: tuple[Period, ...]) -> None:
     """Words on the grey band, from the right, where they cover no interval."""
     blocked = [Box(canvas.left, canvas.top, canvas.right, canvas.top + 16)]  # the words on a change
     for k, period in enumerate(periods):
-        ends = [v for v in (period.ratio.value, period.ratio.low, period.ratio.high) if v is not None]
-        places = [canvas.y(v) for v in ends]
+        places = list(map(canvas.y, numbers_of([period.ratio])))
         blocked.append(Box(canvas.x(k) - 6, min(places) - 6, canvas.x(k) + 6, max(places) + 6))
     line = [(canvas.x(k), canvas.y(periods[k].null[1])) for k in reversed(range(len(periods)))]
     whole = Box(canvas.left, canvas.top, canvas.right, canvas.bottom)
@@ -97,7 +89,7 @@ def _name_the_band(canvas: Canvas, periods: tuple[Period, ...]) -> None:
 
 
 def _ratios(section: OverTime) -> Scale:
-    ends = [v for p in section.periods for v in (p.ratio.value, p.ratio.low, p.ratio.high, *p.null) if v is not None]
+    ends = [v for period in section.periods for v in (*numbers_of([period.ratio]), *period.null)]
     held = [min(max(v, _LEAST), _MOST) for v in ends]
     # Room above for the two lines of text on the change.
     return covering([*held, 1.15 * max(held)], "log", pad=0.04, include=[1.0])
@@ -105,7 +97,7 @@ def _ratios(section: OverTime) -> Scale:
 
 def _regimes(canvas: Canvas, change: Change, periods: tuple[Period, ...]) -> None:
     split = canvas.x(change.first - 0.5)
-    before, after = ratio(change.before), ratio(change.after)
+    before, after = ratio(change.before).with_ends(), ratio(change.after).with_ends()
     canvas.line(split, canvas.top, split, canvas.bottom, "thr")
     y_before, y_after = canvas.y(change.before.value), canvas.y(change.after.value)
     canvas.line(canvas.left, y_before, split, y_before, "curve half")
@@ -114,8 +106,7 @@ def _regimes(canvas: Canvas, change: Change, periods: tuple[Period, ...]) -> Non
         return
     first, last = periods[0].name, periods[change.first - 1].name
     span = first if first == last else f"{first} to {last}"
-    left = f"{span}: {before.value} ({before.ends})"
-    right = f"since {periods[change.first].name}: {after.value} ({after.ends})"
+    left, right = f"{span}: {before}", f"since {periods[change.first].name}: {after}"
     if text_width(left) + 8 < split - canvas.left:
         canvas.text(split - 8, canvas.top + 12, left, "m halo", "end")
     if text_width(right) + 8 < canvas.right - split:
@@ -123,12 +114,9 @@ def _regimes(canvas: Canvas, change: Change, periods: tuple[Period, ...]) -> Non
 
 
 def _period(canvas: Canvas, k: int, period: Period, *, spread: bool, radius: float) -> None:
-    found = ratio(period.ratio)
     first = "" if spread else f": {count(period.observed)} observed, {count(period.expected)} expected"
-    words = (
-        f"{period.name}{first}\n{'Ratio' if spread else 'O:E'} {found.value} ({found.ends})\n"
-        f"adjusted p {p_number(period.p_value)}"
-    )
+    size = f"{'Ratio' if spread else 'O:E'} {ratio(period.ratio).with_ends()}"
+    words = f"{period.name}{first}\n{size}\nadjusted p {p_number(period.p_value)}"
     canvas.marker(k, period.ratio, words, radius=radius, flagged=period.flagged)
 
 

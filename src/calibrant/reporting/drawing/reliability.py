@@ -21,7 +21,7 @@ from calibrant.reporting.drawing.canvas import (
     plain_tick,
     text_width,
 )
-from calibrant.reporting.drawing.descriptions import observed_share, outside, range_name, runs, score_range
+from calibrant.reporting.drawing.descriptions import observed_share, range_name, runs, score_range
 from calibrant.reporting.drawing.markup import number, tag
 from calibrant.reporting.names import listed, plural
 from calibrant.reporting.rounding import count, points, score
@@ -145,7 +145,7 @@ def reliability_title(section: Reliability, *, significant: bool | None, confide
         agree = "accuracy agrees with the confidence" if confidence else "frequencies agree with the predictions"
         return f"The observed {agree} within chance"
     ranges = section.ranges or section.bins[section.axis]
-    clear = [b for b in ranges if outside(b)]
+    clear = [b for b in ranges if b.off]
     if not clear:
         return "The predictions are off, but at no range of scores by a clear amount"
     worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value) if b.share is None else b.share)
@@ -172,7 +172,7 @@ def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
         text = f"The observed {what} {words[found[0][0]]} in every range."
     else:
         text = f"The observed {what} {listed(said)}." if said else ""
-    clear = [b for b in parts if outside(b)]
+    clear = [b for b in parts if b.off]
     if clear:
         worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value))
         at = f"At scores {range_name(worst, parts, of='of ')}"
@@ -183,11 +183,11 @@ def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
 def _bin_table(bins: Sequence[Bin]) -> Table:
     """The bins of a diagram."""
     head = ("Predicted", "Rows", "Events", "Mean predicted", "Observed", "95 % interval")
-    rows = []
-    for b in bins:
-        first = (f"{score(b.low)} to {score(b.high)}", count(b.n), count(b.events), score(b.predicted))
-        rows.append((*first, *observed_share(b)))
-    return Table("Bins", head, tuple(rows))
+    rows = [
+        (f"{score(b.low)} to {score(b.high)}", count(b.n), count(b.events), score(b.predicted), *observed_share(b))
+        for b in bins
+    ]
+    return Table("Bins", head, rows)
 
 
 def _diagram(section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, width: float) -> Canvas:
@@ -247,9 +247,8 @@ def _dots(canvas: Canvas, bins: Sequence[Bin], facts: Facts) -> list[Box]:
     largest = 9 if canvas.roomy else 6
     boxes: list[Box] = []
     for b in shown:
-        boxes += canvas.marker(
-            b.predicted, b.observed, bin_hint(b, facts), radius=2.5 + largest * math.sqrt(b.n / most)
-        )
+        radius = 2.5 + largest * math.sqrt(b.n / most)
+        boxes += canvas.marker(b.predicted, b.observed, bin_hint(b, facts), radius=radius)
     return boxes
 
 
@@ -352,11 +351,11 @@ def _ece(share: float) -> str:
 def _bin_counts_table(section: BinCounts) -> Table:
     """ECE in points for each number of bins."""
     head = ("Bins", "ECE, equal mass", "ECE, equal width", "Calibrated model, 90 %")
-    shown = (
+    rows = [
         (f"{n:,}", _ece(mass), _ece(width), f"{_ece(low)} to {_ece(high)}")
         for n, mass, width, low, high in _bin_count_rows(section)
-    )
-    return Table("Plain ECE in points", head, tuple(shown))
+    ]
+    return Table("Plain ECE in points", head, rows)
 
 
 def _bin_count_rows(s: BinCounts) -> Iterable[tuple[float, float, float, float, float]]:
@@ -407,26 +406,20 @@ def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
 def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
     blocked: list[Box] = []
     lines = {}
-    named = {
-        "mass": section.equal_mass,
-        "width": section.equal_width,
-        "null": section.null_high,
-        "low": section.null_low,
-    }
-    for key, values in named.items():
-        line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
-        lines[key] = dense(line)
-        blocked += near(lines[key], 4)
+    for name in ("equal_mass", "equal_width", "null_high", "null_low"):
+        values = zip(section.counts, getattr(section, name), strict=True)
+        lines[name] = dense([(canvas.x(n), canvas.y(v)) for n, v in values])
+        blocked += near(lines[name], 4)
     if error is not None:
         y = canvas.y(error.value)
         found = points(error)
-        words = f"calibration error {found.value}" + (f" ({found.ends})" if found.ends else "")
+        words = f"calibration error {found.with_ends()}"
         canvas.text(canvas.left + 8, y - 7, words, "a halo")
         blocked += [Box.of_text(canvas.left + 8, y - 7, words), Box(canvas.left, y - 2, canvas.right, y + 2)]
-    right_half = [p for p in lines["mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
+    right_half = [p for p in lines["equal_mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
     inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
     canvas.name("plain ECE, equal mass", right_half, blocked, "m halo", inside)
-    lower = lines["low"][len(lines["low"]) // 2 :]
+    lower = lines["null_low"][len(lines["null_low"]) // 2 :]
     canvas.name("grey: what a perfectly calibrated model would show", lower, blocked, "halo", inside)
 
 

@@ -13,7 +13,7 @@ from calibrant.reporting.drawing.canvas import Canvas, dot, plain_tick, text_wid
 from calibrant.reporting.drawing.descriptions import score_range
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import MINUS, count, fixed, score
+from calibrant.reporting.rounding import MINUS, count, fixed, numbers_of, score
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
@@ -36,15 +36,13 @@ class Forest:
     @classmethod
     def of_ratios(cls, values: Sequence[Value], *, most: int = 5) -> Forest:
         """A logarithmic axis around 1."""
-        ends = [v for value in values for v in (value.value, value.low, value.high) if v is not None]
-        scale = covering([min(max(v, _LEAST), _MOST) for v in ends], "log", include=[1.0])
+        scale = covering([min(max(v, _LEAST), _MOST) for v in numbers_of(values)], "log", include=[1.0])
         return cls(scale, 1.0, scale.ticks(most))
 
     @classmethod
     def of_differences(cls, values: Sequence[Value], *, most: int = 4) -> Forest:
         """A linear axis around 0."""
-        ends = [v for value in values for v in (value.value, value.low, value.high) if v is not None]
-        scale = covering(ends, "linear", include=[0.0])
+        scale = covering(numbers_of(values), "linear", include=[0.0])
         return cls(scale, 0.0, scale.ticks(most))
 
     def head(self, width: float, left: str = "", right: str = "") -> Markup:
@@ -99,8 +97,7 @@ def share_bar(share: float, width: float = 70) -> Markup:
 
 def gauge(number_: Value, ideal: float, *, below: str, above: str, log: bool = False, width: float = 300) -> Markup:
     """A number with its interval and its ideal on a line, with what lies on either side in words."""
-    ends = [v for v in (number_.value, number_.low, number_.high) if v is not None]
-    scale = _gauge_scale(ends, ideal, log=log)
+    scale = _gauge_scale(numbers_of([number_]), ideal, log=log)
     canvas = Canvas(width, 46, (4, 4, 4, 20), scale, _UNIT)
     y = 15.0
     canvas.line(4, y, width - 4, y, "axis soft")
@@ -195,18 +192,14 @@ def strip_title(section: Classes, label: str = "class") -> str:
     ]
     if not shown:
         return f"No {label} differs from its predictions beyond chance at any range of probability"
-    high = [cell for _, bounds, cell in shown if bounds[0] >= 0.5]
-    low = [cell for _, bounds, cell in shown if bounds[1] <= 0.2]
-    if high and low and all(_gap(c) < 0 for c in high) and sum(_gap(c) > 0 for c in low) > 0.8 * len(low):
-        return "High probabilities are too high, low ones too low"
-    if high and low and all(_gap(c) > 0 for c in high) and sum(_gap(c) < 0 for c in low) > 0.8 * len(low):
-        return "High probabilities are too low, low ones too high"
-    name, (first, last), worst = max(shown, key=lambda found: abs(_gap(found[2])))
-    rows, observed, expected, _ = worst
-    return (
-        f"{name} is off most {score_range(first, last, of='from ')}: {score(expected / rows)} predicted, "
-        f"{score(observed / rows)} observed"
-    )
+    high = [_gap(cell) for _, bounds, cell in shown if bounds[0] >= 0.5]
+    low = [_gap(cell) for _, bounds, cell in shown if bounds[1] <= 0.2]
+    for side, above, below in ((-1, "high", "low"), (1, "low", "high")):
+        if high and low and all(side * g > 0 for g in high) and sum(side * g < 0 for g in low) > 0.8 * len(low):
+            return f"High probabilities are too {above}, low ones too {below}"
+    name, ends, (rows, observed, expected, _) = max(shown, key=lambda found: abs(_gap(found[2])))
+    seen = f"{score(expected / rows)} predicted, {score(observed / rows)} observed"
+    return f"{name} is off most {score_range(*ends, of='from ')}: {seen}"
 
 
 def _cell(cell: Cell, where: str, row: str, largest: float, limit: float) -> Markup:
@@ -216,10 +209,8 @@ def _cell(cell: Cell, where: str, row: str, largest: float, limit: float) -> Mar
     gap, bold = _gap(cell), beyond_chance(cell, limit)
     shade = min(SHADES, math.ceil(SHADES * abs(gap) / largest)) if bold else min(1, math.ceil(abs(gap) / largest))
     style = f"cell {'pos' if gap < 0 else 'neg'}{shade}{' sure' if bold else ''}"
-    words = (
-        f"{where}\n{count(rows)} {plural(row, rows)}\nmean predicted {score(expected / rows)}, observed "
-        f"{score(observed / rows)}"
-    )
+    means = f"mean predicted {score(expected / rows)}, observed {score(observed / rows)}"
+    words = f"{where}\n{count(rows)} {plural(row, rows)}\n{means}"
     return tag("td", _signed(100 * gap), class_=style, data_tip=words)
 
 

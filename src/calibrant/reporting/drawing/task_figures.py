@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import NetBenefit, Shares, Spread, SpreadBin
 from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Box, Canvas, Figure, dot, hint, percent_tick, plain_tick
-from calibrant.reporting.drawing.descriptions import observed_share, outside
+from calibrant.reporting.drawing.descriptions import observed_share
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import dense, diagonal, diagram_scale, near, probability_axes, square
-from calibrant.reporting.rounding import count, fixed, points, rates, score
+from calibrant.reporting.rounding import count, fixed, numbers_of, points, rates, score
 from calibrant.reporting.rounding import significant as decimals_of
 from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table, treat_all
+from calibrant.results.estimate import Value
 
 #: Widths of square figures and of those as wide as the page.
 #: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
@@ -76,7 +78,7 @@ def _digits(b: SpreadBin) -> int:
 
 def _spread(section: Spread, width: float) -> Canvas:
     bins = section.bins
-    values = [v for b in bins for v in (b.predicted, b.error.value, b.error.low, b.error.high, *b.null) if v]
+    values = [v for b in bins for v in (b.predicted, *numbers_of([b.error]), *b.null) if v]
     canvas = square(width, covering(values, "log", pad=0.05))
     unit = f", {section.unit}" if section.unit else ""
     canvas.x_ticks(plain_tick, f"Predicted standard deviation{unit}", most=6)
@@ -99,17 +101,14 @@ def _spread(section: Spread, width: float) -> Canvas:
 def coverage_figure(section: Spread) -> Figure:
     """Observed against nominal coverage."""
     name, title = "Observed against nominal coverage of central intervals.", _coverage_title(section)
-    return Figure.of(
-        partial(_coverage, section), _SQUARE, name, title, _coverage_text(section), coverage_table(section)
-    )
+    draw, text = partial(_coverage, section), _coverage_text(section)
+    return Figure.of(draw, _SQUARE, name, title, text, coverage_table(section))
 
 
 def _coverage_title(section: Spread) -> str:
     """What the widest usual interval holds."""
     chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
-    found = rates(chosen.observed, chosen.nominal)
-    ends = f" ({found.ends} %)" if found.ends else ""
-    return f"{score(chosen.nominal)} intervals hold {found.value} %{ends}"
+    return f"{score(chosen.nominal)} intervals hold {rates(chosen.observed, chosen.nominal).with_ends(' %')}"
 
 
 def _coverage_text(section: Spread) -> str:
@@ -135,9 +134,7 @@ def _coverage(section: Spread, width: float) -> Canvas:
     levels, shares = [c.nominal for c in section.coverage], [c.observed.value for c in section.coverage]
     canvas.curve([0.0, *levels, 1.0], [0.0, *shares, 1.0], "curve")
     for c in section.coverage:
-        found = rates(c.observed, c.nominal)
-        ends = f" ({found.ends} %)" if found.ends else ""
-        words = f"{score(c.nominal)} intervals\nhold {found.value} %{ends}"
+        words = f"{score(c.nominal)} intervals\nhold {rates(c.observed, c.nominal).with_ends(' %')}"
         canvas.add(hint(words, dot(canvas.x(c.nominal), canvas.y(c.observed.value), 9, "touch")))
     chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
     x, y = canvas.x(chosen.nominal), canvas.y(chosen.observed.value)
@@ -217,16 +214,10 @@ def net_benefit_figure(section: NetBenefit) -> Figure:
 
 def _net_benefit(section: NetBenefit, width: float) -> Canvas:
     values, across = [one.value for one in section.values], section.thresholds
-    low, high = [[one.value if end is None else end for one, end in pairs] for pairs in (
-        [(one, one.low) for one in section.values], [(one, one.high) for one in section.values])]  # fmt: skip
-    top, least = max(high), min(min(low), 0.0)
-    canvas = Canvas(
-        width, 300 if width > ROOMY else 260, (46, 22, 14, 46), covering(across, "linear", pad=0.0),
-        Scale(least - 0.1 * (top - least), 1.06 * top if top > 0 else 0.001),
-    )  # fmt: skip
-    canvas.y_ticks(lambda v: plain_tick(100 * v), most=6)
-    canvas.x_ticks(percent_tick, "Threshold", most=8 if canvas.roomy else 4, grid=False)
-    canvas.area(across, low, high, "confband")
+    ends = numbers_of(section.values)
+    top, least = max(ends), min(*ends, 0.0)
+    up = Scale(least - 0.1 * (top - least), 1.06 * top if top > 0 else 0.001)
+    canvas = _with_band(width, 300 if width > ROOMY else 260, across, section.values, up, "Threshold", most=6)
     canvas.line(canvas.left, canvas.y(0), canvas.right, canvas.y(0), "ref")
     canvas.curve(across, section.treat_all, "thr")
     canvas.curve(across, values, "curve")
@@ -234,12 +225,24 @@ def _net_benefit(section: NetBenefit, width: float) -> Canvas:
     canvas.line(x, canvas.top, x, canvas.bottom, "thr")
     canvas.add(dot(x, canvas.y(values[section.own]), 6, "dotf"))
     for k, (at, one) in enumerate(zip(across, section.values, strict=True)):
-        found = points(one)
-        words = f"threshold {score(at)}\nnet benefit {found.value} ({found.ends}) per 100 rows"
+        words = f"threshold {score(at)}\nnet benefit {points(one).with_ends()} per 100 rows"
         words += f"\ntreating everyone {treat_all(section, k)}"
         canvas.add(hint(words, dot(canvas.x(at), canvas.y(one.value), 12, "touch")))
     if canvas.roomy:
         canvas.text(0, 10, "per 100 rows", "t")
+    return canvas
+
+
+def _with_band(
+    width: float, height: float, across: Sequence[float], values: Sequence[Value], up: Scale, title: str, *, most: int
+) -> Canvas:
+    """Axes in points and percent, and the intervals as a band; a value itself where its interval is not known."""
+    canvas = Canvas(width, height, (46, 22, 14, 46), covering(across, "linear", pad=0.0), up)
+    canvas.y_ticks(lambda v: plain_tick(100 * v), most=most)
+    canvas.x_ticks(percent_tick, title, most=8 if canvas.roomy else 4, grid=False)
+    low = [one.value if one.low is None else one.low for one in values]
+    high = [one.value if one.high is None else one.high for one in values]
+    canvas.area(across, low, high, "confband")
     return canvas
 
 
@@ -251,9 +254,8 @@ def shares_figure(section: Shares) -> Figure:
 
 def _shares_title(section: Shares) -> str:
     """Whether any assumed share of positives would make the predictions calibrated."""
-    zero = [
-        p for p, error in zip(section.priors, section.errors, strict=True) if error.low is not None and error.low <= 0
-    ]
+    both = zip(section.priors, section.errors, strict=True)
+    zero = [prior for prior, error in both if error.low is not None and error.low <= 0]
     if not zero:
         between = _span(section.priors[0], section.priors[-1])
         return f"No share between {between} makes these probabilities calibrated, if labels are at random"
@@ -273,16 +275,10 @@ def _shares_text(section: Shares) -> str:
 
 def _errors(section: Shares, width: float) -> Canvas:
     roomy = width > ROOMY
-    highest = max(max(e.value, e.high or 0.0) for e in section.errors)
-    across = covering(section.priors, "linear", pad=0.0)
-    canvas = Canvas(width, 320 if roomy else 270, (46, 22, 14, 46), across, Scale(0.0, 1.06 * max(highest, 1e-6)))
-    canvas.y_ticks(lambda v: plain_tick(100 * v))
+    up = Scale(0.0, 1.06 * max(*numbers_of(section.errors), 1e-6))
     title = "Assumed share of positives among the unlabeled"
-    canvas.x_ticks(percent_tick, title, most=8 if roomy else 4, grid=False)
+    canvas = _with_band(width, 320 if roomy else 270, section.priors, section.errors, up, title, most=7)
     values = [e.value for e in section.errors]
-    low = [e.value if e.low is None else e.low for e in section.errors]
-    high = [e.value if e.high is None else e.high for e in section.errors]
-    canvas.area(section.priors, low, high, "confband")
     canvas.curve(section.priors, values, "curve")
     if canvas.across.holds(section.prior):
         _assumed(canvas, section)
@@ -307,7 +303,7 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
         anchor: Anchor
         side, anchor = (-1, "end") if far else (1, "start")
         canvas.text(x + 10 * side, canvas.top + 14, f"assumed: {score(section.prior)}", "t halo", anchor)
-        words = f"{found.value} points" + (f" ({found.ends})" if found.ends else "")
+        words = f"{found.value} points{found.brackets()}"
         curve = [(canvas.x(p), canvas.y(e.value)) for p, e in zip(section.priors, section.errors, strict=True)]
         blocked = [*near(dense(curve), 3), Box(x - 3, canvas.top, x + 3, canvas.bottom)]
         canvas.name(words, [(x, y)], blocked, "m halo")
@@ -325,7 +321,7 @@ def _implied_title(section: Shares, *, significant: bool | None) -> str:
     given = f"if {score(section.prior)} are positive"
     if significant is None:
         return f"Predicted and implied shares, {given}"
-    clear = [b for b in section.implied if outside(b)]
+    clear = [b for b in section.implied if b.off]
     if not significant or not clear:
         return f"The implied shares agree with the predictions within chance, {given}"
     low = [b for b in clear if b.observed.value > b.predicted]

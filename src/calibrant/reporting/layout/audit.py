@@ -12,7 +12,7 @@ from calibrant.reporting.drawing.markup import Child, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, Forest
 from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, quiet, text_fold, with_interval
 from calibrant.reporting.names import listed, shortened
-from calibrant.reporting.rounding import fixed, p_number, percent, value_column
+from calibrant.reporting.rounding import fixed, mapped, p_number, percent, value_column
 from calibrant.reporting.text import Table
 from calibrant.results.estimate import Value
 
@@ -34,12 +34,7 @@ def audit_block(section: Audited, _: Contents | None = None) -> Iterator[Block]:
 
 def _segments(section: Audited) -> Block:
     rows = section.segments
-    gaps = [
-        Value(
-            *(100 * ((end or 0.0) - one.predicted) for end in (one.observed.value, one.observed.low, one.observed.high))
-        )
-        for one in rows
-    ]
+    gaps = [mapped(one.observed, lambda end, one=one: 100 * (end - one.predicted)) for one in rows]  # type: ignore[misc]
     forest = Forest.of_differences(gaps)
     heads = (forest.head(_WIDE, "← predictions too high", "too low →"), forest.head(_NARROW, "← high", "low →"))
     name = tag("span", "Observed minus predicted, points", class_="vh")
@@ -83,10 +78,7 @@ def _segments(section: Audited) -> Block:
 
 
 def _features(section: Audited) -> Block:
-    rows = []
-    for name, value in section.features:
-        shown = percent(value)
-        rows.append((name, f"{shown.value} % ({shown.ends} %)" if shown.ends else f"{shown.value} %"))
+    rows = [(name, percent(value).with_ends(" %")) for name, value in section.features]
     table = Table("Features", ("Feature", "Rise of the log loss"), rows)
     text = (
         "By how much the log loss of held-out rows rises when one feature is shuffled, in percent. Correlated features "

@@ -70,7 +70,7 @@ from calibrant.reporting.layout.elements import (
     with_interval,
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
-from calibrant.reporting.rounding import bound, count, percent, points, score
+from calibrant.reporting.rounding import bound, count, mapped, percent, points, score
 from calibrant.reporting.text import classes_shown, confidence_table, covered, gold_in_words, judge_table, shown_groups
 from calibrant.results.estimate import Value
 
@@ -222,10 +222,9 @@ def _before_after(section: Recalibration, contents: Contents) -> Markup | None:
 def _recent_words(section: Recalibration, contents: Contents) -> str:
     recent = section.recent
     assert recent is not None
-    gain = percent(recent.gain)
-    name = map_in_sentence(recent.name, start=True)
-    words = f"{name} fitted and judged on {plural(contents.facts.row)} since the change "
-    words += f"lowers {section.loss} there by {gain.value} % ({gain.ends} %)"
+    name, rows = map_in_sentence(recent.name, start=True), plural(contents.facts.row)
+    gain = percent(recent.gain).with_ends(" %")
+    words = f"{name} fitted and judged on {rows} since the change lowers {section.loss} there by {gain}"
     low, high = recent.remaining.low, recent.remaining.high
     if low is not None and high is not None and low <= 0:
         return f"{words}; the remaining error is at most {bound(high)} points."
@@ -307,9 +306,9 @@ def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
     """Accuracy by confidence, is the judge calibrated, and what to label next."""
     if section.ranges:
         table = confidence_table(section)
-        forest = Forest.of_differences([_less_predicted(one) for one in section.ranges])
+        forest = Forest.of_differences([_gap(one) for one in section.ranges])
         cells = [
-            (*row[:3], forest.cell(_less_predicted(one), QUIET, width=160), with_interval((row[3], row[4]), hide=True))
+            (*row[:3], forest.cell(_gap(one), QUIET, width=160), with_interval((row[3], row[4]), hide=True))
             for one, row in zip(section.ranges, table.rows, strict=True)
         ]
         drawn_head = forest.head(160, "← over-confident", "under →")
@@ -332,9 +331,8 @@ def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
     yield Block("next", "Next labels", "What to label next", about, code_box("Python", section.code))
 
 
-def _less_predicted(one: Bin) -> Value:
-    ends = (None if end is None else 100 * (end - one.predicted) for end in (one.observed.low, one.observed.high))
-    return Value(100 * (one.observed.value - one.predicted), *ends)
+def _gap(one: Bin) -> Value:
+    return mapped(one.observed, lambda end: 100 * (end - one.predicted))
 
 
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {

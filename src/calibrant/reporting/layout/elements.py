@@ -13,9 +13,8 @@ from calibrant.reporting.drawing.descriptions import observed_share, range_name,
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.names import had_the_event, plural, remaining_error
-from calibrant.reporting.rounding import count, score
+from calibrant.reporting.rounding import count, mapped, score
 from calibrant.reporting.text import Table, covered, gain_heading, group_texts, map_texts
-from calibrant.results.estimate import Value
 
 _RICH = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*)")
 _SHAPES = {
@@ -186,22 +185,23 @@ _BANDS = (
 
 def probability_key(row: str, event: str) -> Markup:
     """The diagram of probabilities, in the user's words for one row and one event."""
-    perfect = f" Of 100 {plural(row)} scored 10 %, 10 {had_the_event(event)}."
-    return _key(
-        (_sample(_DIAGONAL), "Perfect calibration.", perfect),
-        (_sample(_STEPS), "Observed frequency", ", the best rising curve (CORP, isotonic). No bins to choose."),
-        *_BANDS,
-        (_dot(), "Binned frequency", f" with 95 % interval; the area shows the number of {plural(row)}."),
-    )
+    perfect = f"scored 10 %, 10 {had_the_event(event)}."
+    return _diagram_key(row, perfect, "frequency", ", the best rising curve (CORP, isotonic). No bins to choose.")
 
 
 def confidence_key(row: str) -> Markup:
     """The diagram of confidence in the predicted class."""
+    return _diagram_key(
+        row, "with a confidence of 80 %, 80 are right.", "accuracy", ", the best rising curve (CORP, isotonic)."
+    )
+
+
+def _diagram_key(row: str, perfect: str, what: str, curve: str) -> Markup:
     return _key(
-        (_sample(_DIAGONAL), "Perfect calibration.", f" Of 100 {plural(row)} with a confidence of 80 %, 80 are right."),
-        (_sample(_STEPS), "Observed accuracy", ", the best rising curve (CORP, isotonic)."),
+        (_sample(_DIAGONAL), "Perfect calibration.", f" Of 100 {plural(row)} {perfect}"),
+        (_sample(_STEPS), f"Observed {what}", curve),
         *_BANDS,
-        (_dot(), "Binned accuracy", f" with 95 % interval; the area shows the number of {plural(row)}."),
+        (_dot(), f"Binned {what}", f" with 95 % interval; the area shows the number of {plural(row)}."),
     )
 
 
@@ -213,7 +213,7 @@ def implied_key(prior: str) -> Markup:
 
 def map_table(section: Recalibration) -> Markup:
     """The maps, best first: what error remains, and by how much the loss falls."""
-    gains = [_percent(m.gain) for m in section.maps]
+    gains = [mapped(m.gain, lambda gain: 100 * gain) for m in section.maps]
     forest = Forest.of_differences(gains)
     what, unit = remaining_error(section.loss)
     head: tuple[Child, ...] = (
@@ -262,11 +262,6 @@ def _predicted_and_observed(b: Bin) -> tuple[Child, Child]:
     return score(b.predicted), joined([value, quiet(f" ({ends})") if ends else None])
 
 
-def _percent(gain: Value) -> Value:
-    ends = (None if end is None else 100 * end for end in (gain.low, gain.high))
-    return Value(100 * gain.value, *ends)
-
-
 #: Widths of the column of intervals at a desk and on a phone.
 #: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
 _WIDE, _NARROW = 250, 128
@@ -310,7 +305,7 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, 
 
 def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) -> _Column:
     held = covered(rows)
-    drawn_rows = [_over(row.ratio, row.ideal) for row in rows]
+    drawn_rows = [mapped(row.ratio, lambda end, row=row: end / row.ideal) for row in rows]  # type: ignore[misc]
     forest = Forest.of_ratios(drawn_rows)
     ends = ("← too wide", "too narrow →") if spread else ("← predictions too high", "too low →")
     short = ("← wide", "narrow →") if spread else ("← high", "low →")
@@ -323,14 +318,8 @@ def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) ->
     cells = []
     for row, ratio, size in zip(rows, drawn_rows, sizes, strict=True):
         style = FLAGGED if row.flagged else QUIET
-        two = [forest.cell(ratio, style, width=width, size=size / largest) for width in (_WIDE, _NARROW)]
-        cells.append(both_widths(*two))
+        cells.append(both_widths(*(forest.cell(ratio, style, width=w, size=size / largest) for w in (_WIDE, _NARROW))))
     return _Column(head, "g", cells)
-
-
-def _over(value: Value, ideal: float) -> Value:
-    """The value with its interval as multiples of the ideal."""
-    return Value(value.value / ideal, *(None if end is None else end / ideal for end in (value.low, value.high)))
 
 
 def both_widths(wide: Markup, narrow: Markup) -> Markup:
