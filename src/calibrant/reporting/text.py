@@ -9,25 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibrant.reporting.contents import (
-    Audited,
-    Bin,
-    Classes,
-    Contents,
-    GroupRow,
-    Groups,
-    JudgeRow,
-    Labels,
-    NetBenefit,
-    Number,
-    OverTime,
-    Recalibration,
-    Reliability,
-    Shares,
-    Spread,
-    State,
-    Verdict,
-)
+from calibrant.reporting import contents as kinds
+from calibrant.reporting.contents import Bin, Contents, State
 from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error
 from calibrant.reporting.rounding import (
     bound,
@@ -78,26 +61,26 @@ def tables(report: Report) -> list[Table]:
     events = plural(report.contents.facts.event, kind="event").capitalize()
     spread = report.contents.kind == "regression"
     makers: dict[type, Callable[..., Table]] = {
-        Reliability: partial(reliability_table, events=events),
-        NetBenefit: net_benefit_table,
-        OverTime: partial(time_table, spread=spread),
-        Groups: groups_table,
-        Audited: audit_table,
-        Recalibration: recalibration_table,
-        Classes: classes_table,
-        Spread: coverage_table,
-        Shares: shares_table,
-        Labels: judge_table,
+        kinds.Reliability: partial(reliability_table, events=events),
+        kinds.NetBenefit: net_benefit_table,
+        kinds.OverTime: partial(time_table, spread=spread),
+        kinds.Groups: groups_table,
+        kinds.Audited: audit_table,
+        kinds.Recalibration: recalibration_table,
+        kinds.Classes: classes_table,
+        kinds.Spread: coverage_table,
+        kinds.Shares: shares_table,
+        kinds.Labels: judge_table,
     }
     for section in report.contents.sections:
-        found += [confidence_table(section)] if isinstance(section, Labels) and section.ranges else []
+        found += [confidence_table(section)] if isinstance(section, kinds.Labels) and section.ranges else []
         found += [makers[type(section)](section)] if type(section) in makers else []
-        found += [next_table(section)] if isinstance(section, Labels) else []
+        found += [next_table(section)] if isinstance(section, kinds.Labels) else []
     found += [estimates_table(report), tests_table(report)]
     return [_printable(table.filled()) for table in found if table.rows]
 
 
-def audit_table(section: Audited) -> Table:
+def audit_table(section: kinds.Audited) -> Table:
     """The segments that were confirmed; what features are worth is said below."""
     columns = (
         "Segment",
@@ -125,7 +108,7 @@ def audit_table(section: Audited) -> Table:
     return Table("Where, for whom", columns, rows or [("none confirmed", *[""] * 6)], note)
 
 
-def numbers_table(numbers: Sequence[Number]) -> Table:
+def numbers_table(numbers: Sequence[kinds.Number]) -> Table:
     """The large numbers."""
     rows = []
     for one in numbers:
@@ -139,7 +122,7 @@ def at_level(ends: str, level: float) -> str:
     return ends if not ends or level == 0.95 else f"{ends} ({100 * level:.6g} %)"
 
 
-def number_texts(number: Number) -> tuple[str, str, str]:
+def number_texts(number: kinds.Number) -> tuple[str, str, str]:
     """Value, unit and interval; of an error that may be 0, the upper end alone."""
     held = number.value
     if number.unit == "points":
@@ -154,7 +137,7 @@ def number_texts(number: Number) -> tuple[str, str, str]:
     return found.value, "", found.ends
 
 
-def reliability_table(section: Reliability, events: str) -> Table:
+def reliability_table(section: kinds.Reliability, events: str) -> Table:
     """Where the error sits."""
     rows = []
     for one, (value, ends) in zip(section.ranges, _observed(section.ranges), strict=True):
@@ -166,7 +149,7 @@ def reliability_table(section: Reliability, events: str) -> Table:
     return Table("Predicted and observed", columns, rows, section.note)
 
 
-def time_table(section: OverTime, *, spread: bool = False) -> Table:
+def time_table(section: kinds.OverTime, *, spread: bool = False) -> Table:
     """Observed and expected by period, or errors relative to the predicted spread."""
     ratios = value_column([one.ratio for one in section.periods], least=2, apart=1.0)
     rows = []
@@ -179,7 +162,7 @@ def time_table(section: OverTime, *, spread: bool = False) -> Table:
     return Table("Over time", columns, rows, section.note)
 
 
-def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
+def shown_groups(section: kinds.Groups) -> tuple[list[kinds.GroupRow], list[kinds.GroupRow]]:
     """The groups that a table shows, all that are flagged and the largest others, and those that it leaves out."""
     flagged = sum(row.flagged for row in section.rows)
     largest = sorted((row for row in section.rows if not row.flagged), key=lambda row: -row.n)
@@ -188,7 +171,7 @@ def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
     return shown, [row for row in section.rows if not row.flagged and id(row) not in kept]
 
 
-def groups_table(section: Groups) -> Table:
+def groups_table(section: kinds.Groups) -> Table:
     """All flagged groups, and the largest others."""
     shown, others = shown_groups(section)
     note = " ".join(part for part in (section.search, section.omitted, section.note) if part)
@@ -198,14 +181,14 @@ def groups_table(section: Groups) -> Table:
     return Table(heading, *_group_rows(shown, first=_title(section.column)), note)
 
 
-def classes_table(section: Classes) -> Table:
+def classes_table(section: kinds.Classes) -> Table:
     """Every class against the rest, worst first."""
     rows = section.rows[: section.shown]
     note = f"{classes_shown(section)} {section.note}".strip()
     return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), note)
 
 
-def classes_shown(section: Classes) -> str:
+def classes_shown(section: kinds.Classes) -> str:
     """Which classes are shown, where not all are."""
     if section.shown >= len(section.rows):
         return ""
@@ -226,7 +209,7 @@ class GroupText(NamedTuple):
     p_value: str
 
 
-def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[GroupText]:
+def group_texts(rows: Sequence[kinds.GroupRow], draws: int | None = None) -> list[GroupText]:
     """The numbers of each group; `draws` are the simulated samples that p-values are ranks among."""
     if not covered(rows):
         ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
@@ -243,13 +226,13 @@ def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[Grou
     return made
 
 
-def covered(rows: Sequence[GroupRow]) -> str:
+def covered(rows: Sequence[kinds.GroupRow]) -> str:
     """The nominal coverage, where groups are judged by what their central intervals hold; else ""."""
     return f"{100 * rows[0].ideal:.4g} %" if rows and rows[0].ideal != 1 else ""
 
 
 def _group_rows(
-    rows: Sequence[GroupRow], *, first: str, draws: int | None = None
+    rows: Sequence[kinds.GroupRow], *, first: str, draws: int | None = None
 ) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     spread, held = all(row.expected is None for row in rows), covered(rows)
     made = []
@@ -262,19 +245,19 @@ def _group_rows(
     return (first, "Rows", *names, "95 % interval", what, "Direction", "Adjusted p"), made
 
 
-def map_texts(section: Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+def map_texts(section: kinds.Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """What error remains after each map and by how much the loss falls, in percent, with their intervals."""
     remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True, apart=0.0)
     gains = value_column([one.gain for one in section.maps], scale=100, apart=0.0)
     return list(zip(remaining, gains, strict=True))
 
 
-def gain_heading(section: Recalibration) -> str:
+def gain_heading(section: kinds.Recalibration) -> str:
     """The head of the column of gains."""
     return f"{_title(section.loss)} lower by, %"
 
 
-def recalibration_table(section: Recalibration) -> Table:
+def recalibration_table(section: kinds.Recalibration) -> Table:
     """The maps, best first."""
     rows = [
         (name_of_map(one.name), _with_ends(remaining), _with_ends(gain), one.effect)
@@ -285,7 +268,7 @@ def recalibration_table(section: Recalibration) -> Table:
     return Table(heading, columns, rows, section.note)
 
 
-def net_benefit_table(section: NetBenefit) -> Table:
+def net_benefit_table(section: kinds.NetBenefit) -> Table:
     """The net benefit at the user's threshold and at every eighth beside it, per 100 rows."""
     some = range(section.own % 8, len(section.thresholds), 8)
     found = value_column([section.values[k] for k in some], scale=100, apart=0.0)
@@ -294,12 +277,12 @@ def net_benefit_table(section: NetBenefit) -> Table:
     return Table("Net benefit, true positives per 100 rows", columns, rows)
 
 
-def treat_all(section: NetBenefit, k: int) -> str:
+def treat_all(section: kinds.NetBenefit, k: int) -> str:
     """The net benefit of treating everyone, with the decimals of that of the predictions beside it."""
     return fixed(100 * section.treat_all[k], len(points(section.values[k]).value.partition(".")[2]))
 
 
-def coverage_table(section: Spread) -> Table:
+def coverage_table(section: kinds.Spread) -> Table:
     """Coverage of central intervals."""
     nominal = [one.nominal for one in section.coverage]
     found = value_column([one.observed for one in section.coverage], scale=100, apart=nominal)
@@ -310,14 +293,14 @@ def coverage_table(section: Spread) -> Table:
     return Table("Coverage of central intervals", ("Nominal", "Observed", "95 % interval"), rows, section.note)
 
 
-def shares_table(section: Shares) -> Table:
+def shares_table(section: kinds.Shares) -> Table:
     """The error for other shares of positives."""
     found = value_column(section.errors, scale=100, apart=0.0)
     rows = [(score(prior), *own) for prior, own in zip(section.priors, found, strict=True)]
     return Table("How much depends on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
 
 
-def confidence_table(section: Labels) -> Table:
+def confidence_table(section: kinds.Labels) -> Table:
     """Accuracy by range of confidence."""
     rows = [
         (range_text(one), count(one.n), score(one.predicted), f"{value} %", f"{ends} %" if ends else "")
@@ -326,7 +309,7 @@ def confidence_table(section: Labels) -> Table:
     return Table("By confidence", ("Confidence", "Rows", "Mean", "Right", "95 % interval"), rows)
 
 
-def judge_table(section: Labels) -> Table:
+def judge_table(section: kinds.Labels) -> Table:
     """Whether the scores of each judge are calibrated, what the judge is worth, and how to label more."""
     columns = ("Judge", "Gold labels", "Mean score", "Right", "95 % interval", "Error of the score, points", "p")
     note = f"{gold_in_words(section)} {section.note}".strip()
@@ -335,12 +318,12 @@ def judge_table(section: Labels) -> Table:
     )
 
 
-def next_table(section: Labels) -> Table:
+def next_table(section: kinds.Labels) -> Table:
     """How to label more."""
     return Table("What to label next", ("Python",), [(line,) for line in section.code.splitlines()])
 
 
-def judge_texts(one: JudgeRow, judges: Sequence[JudgeRow]) -> tuple[str, ...]:
+def judge_texts(one: kinds.JudgeRow, judges: Sequence[kinds.JudgeRow]) -> tuple[str, ...]:
     """The numbers of a judge; the share of right answers has one number of digits beside every mean score."""
     if one.mean is None or one.right is None or one.error is None or one.p_value is None:
         return (one.name, count(one.labels), "", "", "", "", "")
@@ -353,7 +336,7 @@ def judge_texts(one: JudgeRow, judges: Sequence[JudgeRow]) -> tuple[str, ...]:
     return (one.name, count(one.labels), score(one.mean), f"{value} %", f"{ends} %", _with_ends(error), p)
 
 
-def gold_in_words(section: Labels) -> str:
+def gold_in_words(section: kinds.Labels) -> str:
     """What the judge is worth."""
     if section.gain is None:
         return ""
@@ -514,7 +497,7 @@ def facts(contents: Contents) -> str:
     return printable(" · ".join(said))
 
 
-def answers(verdict: Verdict) -> list[tuple[str, str]]:
+def answers(verdict: kinds.Verdict) -> list[tuple[str, str]]:
     """The three short answers, as far as there are any."""
     given = ("How sure", verdict.how_sure), ("What it means", verdict.what_it_means), ("What to do", verdict.what_to_do)
     return [(name, printable(text)) for name, text in given if text]

@@ -10,17 +10,7 @@ from itertools import pairwise
 
 from calibrant.plot.scales import Scale, evenly, probability_scale
 from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, Curve, Facts, Reliability
-from calibrant.reporting.drawing.canvas import (
-    ROOMY,
-    Box,
-    Canvas,
-    Figure,
-    dot,
-    hint,
-    percent_tick,
-    plain_tick,
-    text_width,
-)
+from calibrant.reporting.drawing import canvas as drawing
 from calibrant.reporting.drawing.descriptions import observed_share, range_name, runs, score_range
 from calibrant.reporting.drawing.markup import number, tag
 from calibrant.reporting.names import listed, plural
@@ -29,22 +19,22 @@ from calibrant.reporting.text import Table
 from calibrant.results.estimate import Value
 
 
-def square(width: float, scale: Scale, *, above: float = 14.0) -> Canvas:
+def square(width: float, scale: Scale, *, above: float = 14.0) -> drawing.Canvas:
     """A canvas whose plotting area is a square, with the same axis in both directions."""
-    left, right, bottom = (56.0 if width > ROOMY else 48.0), 8.0, 46.0
+    left, right, bottom = (56.0 if width > drawing.ROOMY else 48.0), 8.0, 46.0
     side = width - left - right
-    return Canvas(width, above + side + bottom, (left, above, right, bottom), scale, scale)
+    return drawing.Canvas(width, above + side + bottom, (left, above, right, bottom), scale, scale)
 
 
-def probability_axes(canvas: Canvas, across: str) -> None:
+def probability_axes(canvas: drawing.Canvas, across: str) -> None:
     """Ticks in percent on both axes, and the frame."""
     most = 8 if canvas.roomy else 5
-    canvas.x_ticks(percent_tick, across, most=most)
-    canvas.y_ticks(percent_tick, most=most)
+    canvas.x_ticks(drawing.percent_tick, across, most=most)
+    canvas.y_ticks(drawing.percent_tick, most=most)
     canvas.frame()
 
 
-def diagonal(canvas: Canvas) -> None:
+def diagonal(canvas: drawing.Canvas) -> None:
     """The line of perfect calibration."""
     canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
 
@@ -66,15 +56,15 @@ def curve_points(curve: Curve) -> list[tuple[float, float]]:
     return corners
 
 
-def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box]) -> list[Box]:
+def write_along_the_diagonal(canvas: drawing.Canvas, words: str, blocked: Sequence[drawing.Box]) -> list[drawing.Box]:
     """Write words along the diagonal where they cover least; what they cover."""
-    reach = text_width(words) / 2 * math.sqrt(0.5)
-    best: tuple[int, float, float, list[Box]] | None = None
+    reach = drawing.text_width(words) / 2 * math.sqrt(0.5)
+    best: tuple[int, float, float, list[drawing.Box]] | None = None
     for share in (0.72, 0.8, 0.62, 0.5, 0.88, 0.38, 0.28, 0.2):
         for side in (-5, 11):  # above the line, or below it
             x, y = canvas.left + share * canvas.plot_width + side, canvas.bottom - share * canvas.plot_height + side
             steps = [reach * k / 5 for k in range(-5, 6)]
-            own = [Box(x + step - 7, y - step - 9, x + step + 5, y - step + 4) for step in steps]
+            own = [drawing.Box(x + step - 7, y - step - 9, x + step + 5, y - step + 4) for step in steps]
             cost = sum(one.meets(other) for one in own for other in blocked)
             if canvas.inside.holds(own[0]) and canvas.inside.holds(own[-1]) and (best is None or cost < best[0]):
                 best = (cost, x, y, own)
@@ -85,12 +75,12 @@ def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box])
     return best[3]
 
 
-def near(points: Iterable[tuple[float, float]], reach: float) -> list[Box]:
+def near(points: Iterable[tuple[float, float]], reach: float) -> list[drawing.Box]:
     """Boxes around places, which labels must not cover."""
-    return [Box(x - reach, y - reach, x + reach, y + reach) for x, y in points]
+    return [drawing.Box(x - reach, y - reach, x + reach, y + reach) for x, y in points]
 
 
-def on_the_diagonal(canvas: Canvas) -> list[Box]:
+def on_the_diagonal(canvas: drawing.Canvas) -> list[drawing.Box]:
     """Boxes along the diagonal, which labels must not cover."""
     return near(((canvas.x(p), canvas.y(p)) for p in evenly(canvas.across, 60)), 4)
 
@@ -127,14 +117,14 @@ ANSWERS = replace(CONFIDENCE, across="Confidence")
 
 def reliability_figure(
     section: Reliability, facts: Facts, axis: Axis, *, significant: bool | None, wording: Wording = PROBABILITIES
-) -> Figure:
+) -> drawing.Figure:
     """The diagram of a section on one of its axes."""
     scale, confidence = diagram_scale(section.bins[axis], axis), wording is not PROBABILITIES
     draw = partial(_diagram, section, facts, axis, scale, wording)
     name = f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes."
     title = reliability_title(section, significant=significant, confidence=confidence)
     text = reliability_text(section, confidence=confidence)
-    return Figure.of(draw, _WIDE, name, title, text, _bin_table(section.bins[axis]))
+    return drawing.Figure.of(draw, _WIDE, name, title, text, _bin_table(section.bins[axis]))
 
 
 def reliability_title(section: Reliability, *, significant: bool | None, confidence: bool = False) -> str:
@@ -190,7 +180,9 @@ def _bin_table(bins: Sequence[Bin]) -> Table:
     return Table("Bins", head, rows)
 
 
-def _diagram(section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, width: float) -> Canvas:
+def _diagram(
+    section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, width: float
+) -> drawing.Canvas:
     canvas = square(width, scale, above=_ABOVE)
     probability_axes(canvas, wording.across)
     _histogram(canvas, section.histogram[axis], facts)
@@ -207,13 +199,13 @@ def _diagram(section: Reliability, facts: Facts, axis: Axis, scale: Scale, wordi
     boxes = _dots(canvas, section.bins[axis], facts)
     if section.threshold is not None and canvas.across.holds(section.threshold.at):
         x = canvas.x(section.threshold.at)
-        boxes.append(Box(x - 2, canvas.top, x + 2, canvas.bottom))
+        boxes.append(drawing.Box(x - 2, canvas.top, x + 2, canvas.bottom))
     if canvas.roomy:
         _labels(canvas, corners, boxes, wording)
     return canvas
 
 
-def _histogram(canvas: Canvas, bars: Sequence[tuple[float, float, float]], facts: Facts) -> None:
+def _histogram(canvas: drawing.Canvas, bars: Sequence[tuple[float, float, float]], facts: Facts) -> None:
     shown = [bar for bar in bars if bar[2] > 0 and bar[1] > canvas.across.low and bar[0] < canvas.across.high]
     most = max((rows for _, _, rows in shown), default=1.0)
     base = canvas.top - 12
@@ -221,13 +213,13 @@ def _histogram(canvas: Canvas, bars: Sequence[tuple[float, float, float]], facts
         left, right = canvas.x(canvas.across.within(low)), canvas.x(canvas.across.within(high))
         height = max(1.0, _BARS * rows / most)
         bar = tag("rect", x=left + 0.5, y=base - height, width=max(right - left - 1, 0.6), height=height, class_="bar")
-        canvas.add(hint(f"{score(low)} to {score(high)}\n{count(rows)} {plural(facts.row, rows)}", bar))
+        canvas.add(drawing.hint(f"{score(low)} to {score(high)}\n{count(rows)} {plural(facts.row, rows)}", bar))
     canvas.line(canvas.left, base, canvas.right, base, "axis soft")
     words = "How often each probability was predicted" if canvas.roomy else "How often predicted"
     canvas.text(canvas.left, canvas.top - 64, words)
 
 
-def _threshold(canvas: Canvas, at: float) -> None:
+def _threshold(canvas: drawing.Canvas, at: float) -> None:
     if not canvas.across.holds(at):
         return
     x, words = canvas.x(at), f"threshold {score(at)}"
@@ -241,11 +233,11 @@ def _threshold(canvas: Canvas, at: float) -> None:
         canvas.text(x + 6, canvas.top + 0.3 * canvas.plot_height, words, "t halo")
 
 
-def _dots(canvas: Canvas, bins: Sequence[Bin], facts: Facts) -> list[Box]:
+def _dots(canvas: drawing.Canvas, bins: Sequence[Bin], facts: Facts) -> list[drawing.Box]:
     shown = [b for b in bins if canvas.across.holds(b.predicted)]
     most = max((b.n for b in shown), default=1.0)
     largest = 9 if canvas.roomy else 6
-    boxes: list[Box] = []
+    boxes: list[drawing.Box] = []
     for b in shown:
         radius = 2.5 + largest * math.sqrt(b.n / most)
         boxes += canvas.marker(b.predicted, b.observed, bin_hint(b, facts), radius=radius)
@@ -262,14 +254,16 @@ def bin_hint(b: Bin, facts: Facts) -> str:
     )
 
 
-def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[Box], wording: Wording) -> None:
+def _labels(
+    canvas: drawing.Canvas, corners: Sequence[tuple[float, float]], boxes: list[drawing.Box], wording: Wording
+) -> None:
     """The names of the diagonal and of the curve, where they cover least."""
     line = [(canvas.x(a), canvas.y(b)) for a, b in corners]
     blocked = [
         *boxes,
         *near(dense(line), 3),
-        Box(canvas.left, canvas.top, canvas.left + 190, canvas.top + 46),
-        Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
+        drawing.Box(canvas.left, canvas.top, canvas.left + 190, canvas.top + 46),
+        drawing.Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
     ]
     blocked += write_along_the_diagonal(canvas, "perfect calibration", blocked)
     blocked += on_the_diagonal(canvas)
@@ -277,7 +271,7 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
     canvas.name(wording.curve, right_half, blocked, "m halo")
 
 
-def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: Axis, name: str) -> Figure:
+def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: Axis, name: str) -> drawing.Figure:
     """The curves before and after recalibration, with the confidence band of the second."""
     scale = diagram_scale(bins, axis)
     corners = curve_points(after)
@@ -287,10 +281,10 @@ def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: 
         f"the diagonal at {score(largest[0])} predicted, with {score(largest[1])} observed."
     )
     draw = partial(_before_after, before, after, scale)
-    return Figure.of(draw, 384, f"Reliability before and after {name}.", f"Before and after {name}", text)
+    return drawing.Figure.of(draw, 384, f"Reliability before and after {name}.", f"Before and after {name}", text)
 
 
-def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Canvas:
+def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> drawing.Canvas:
     lines = [
         (curve_points(before), "curve", "dotf", "before", "m halo"),
         (curve_points(after), "curve2", "dota", "after", "a halo"),
@@ -303,7 +297,7 @@ def named_curves(
     scale: Scale,
     named: Sequence[tuple[Sequence[tuple[float, float]], str, str, str, str]],
     band: Band | None = None,
-) -> Canvas:
+) -> drawing.Canvas:
     """Curves of observed frequencies by their points, style, style of a single point, name, and the name's style."""
     canvas = square(width, scale, above=24.0)
     canvas.text(0, 12, "Observed frequency", "t")
@@ -316,18 +310,18 @@ def named_curves(
     for line, (_, kind, single, _, _) in zip(lines, named, strict=True):
         canvas.path(line, kind)
         if len(line) == 1 and single:
-            canvas.add(dot(*line[0], 4.5, single))
+            canvas.add(drawing.dot(*line[0], 4.5, single))
         blocked += near(dense(line), 3)
     for line, (*_, words, style) in zip(lines, named, strict=True):
         canvas.name(words, line, blocked, style)
     return canvas
 
 
-def bin_counts_figure(section: BinCounts, error: Value | None) -> Figure:
+def bin_counts_figure(section: BinCounts, error: Value | None) -> drawing.Figure:
     """Both binnings, the range of a calibrated model, and the calibration error that needs no bins."""
     draw, name = partial(_bin_count_chart, section, error), "Plain ECE in percentage points against the number of bins."
     title = "The plain ECE depends on how many bins you choose"
-    return Figure.of(draw, 1040, name, title, _bin_counts_text(section), _bin_counts_table(section))
+    return drawing.Figure.of(draw, 1040, name, title, _bin_counts_text(section), _bin_counts_table(section))
 
 
 def _bin_counts_text(section: BinCounts) -> str:
@@ -362,17 +356,17 @@ def _bin_count_rows(s: BinCounts) -> Iterable[tuple[float, float, float, float, 
     return zip(s.counts, s.equal_mass, s.equal_width, s.null_low, s.null_high, strict=True)
 
 
-def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> Canvas:
-    roomy = width > ROOMY
+def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> drawing.Canvas:
+    roomy = width > drawing.ROOMY
     margins = (46, 24 if roomy else 12, 14, 44)
     first, last = section.counts[0], section.counts[-1]
     heights = [*section.equal_mass, *section.equal_width, *section.null_high]
     heights += [error.high or error.value] if error is not None else []
     top = 1.06 * max([h for h in heights if math.isfinite(h)] or [1.0])
     scale = Scale(float(first), float(max(last, first + 1)), "log")
-    canvas = Canvas(width, 310 if roomy else 260, margins, scale, Scale(0.0, max(top, 1e-9)))
-    canvas.y_ticks(lambda v: plain_tick(100 * v), most=6)
-    canvas.x_ticks(plain_tick, "number of bins", most=9 if roomy else 5, grid=False)
+    canvas = drawing.Canvas(width, 310 if roomy else 260, margins, scale, Scale(0.0, max(top, 1e-9)))
+    canvas.y_ticks(lambda v: drawing.plain_tick(100 * v), most=6)
+    canvas.x_ticks(drawing.plain_tick, "number of bins", most=9 if roomy else 5, grid=False)
     canvas.area(section.counts, section.null_low, section.null_high, "nullband")
     if error is not None:
         _error(canvas, error)
@@ -385,7 +379,7 @@ def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> C
     return canvas
 
 
-def _error(canvas: Canvas, error: Value) -> None:
+def _error(canvas: drawing.Canvas, error: Value) -> None:
     if error.low is not None and error.high is not None:
         ends = [canvas.across.low, canvas.across.high]
         canvas.area(ends, [error.low] * 2, [error.high] * 2, "afterband")
@@ -393,18 +387,18 @@ def _error(canvas: Canvas, error: Value) -> None:
     canvas.line(canvas.left, y, canvas.right, y, "curve2")
 
 
-def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
+def _bin_count_dots(canvas: drawing.Canvas, section: BinCounts) -> None:
     for bins, mass, width, low, high in _bin_count_rows(section):
         x, y = canvas.x(bins), canvas.y(mass)
         words = (
             f"{bins:,} bins\nECE, equal mass {_ece(mass)}\nECE, equal width {_ece(width)}\n"
             f"calibrated model {_ece(low)} to {_ece(high)}"
         )
-        canvas.add(hint(words, dot(x, y, 3.4, "dotf"), dot(x, y, 10, "touch")))
+        canvas.add(drawing.hint(words, drawing.dot(x, y, 3.4, "dotf"), drawing.dot(x, y, 10, "touch")))
 
 
-def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
-    blocked: list[Box] = []
+def _bin_count_labels(canvas: drawing.Canvas, section: BinCounts, error: Value | None) -> None:
+    blocked: list[drawing.Box] = []
     lines = {}
     for name in ("equal_mass", "equal_width", "null_high", "null_low"):
         values = zip(section.counts, getattr(section, name), strict=True)
@@ -415,9 +409,12 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
         found = points(error)
         words = f"calibration error {found.with_ends()}"
         canvas.text(canvas.left + 8, y - 7, words, "a halo")
-        blocked += [Box.of_text(canvas.left + 8, y - 7, words), Box(canvas.left, y - 2, canvas.right, y + 2)]
+        blocked += [
+            drawing.Box.of_text(canvas.left + 8, y - 7, words),
+            drawing.Box(canvas.left, y - 2, canvas.right, y + 2),
+        ]
     right_half = [p for p in lines["equal_mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
-    inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
+    inside = drawing.Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
     canvas.name("plain ECE, equal mass", right_half, blocked, "m halo", inside)
     lower = lines["null_low"][len(lines["null_low"]) // 2 :]
     canvas.name("grey: what a perfectly calibrated model would show", lower, blocked, "halo", inside)

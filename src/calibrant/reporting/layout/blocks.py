@@ -5,77 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from calibrant.reporting.contents import (
-    Audited,
-    Bin,
-    BinCounts,
-    Classes,
-    Contents,
-    Groups,
-    Labels,
-    NetBenefit,
-    OverTime,
-    Recalibration,
-    Reliability,
-    Shares,
-    Spread,
-)
-from calibrant.reporting.drawing.descriptions import (
-    classes_text,
-    classes_title,
-    groups_text,
-    groups_title,
-    recalibration_title,
-)
+from calibrant.reporting import contents as kinds
+from calibrant.reporting.contents import Bin, Contents
+from calibrant.reporting.drawing import descriptions, reliability, task_figures
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.over_time import over_time_figure
-from calibrant.reporting.drawing.reliability import (
-    ANSWERS,
-    CONFIDENCE,
-    PROBABILITIES,
-    before_after_figure,
-    bin_counts_figure,
-    reliability_figure,
-)
 from calibrant.reporting.drawing.table_cells import FEWEST, QUIET, Forest, strip_columns, strip_table, strip_title
-from calibrant.reporting.drawing.task_figures import (
-    coverage_figure,
-    implied_figure,
-    net_benefit_figure,
-    pit_figure,
-    shares_figure,
-    spread_figure,
-)
+from calibrant.reporting.layout import elements
 from calibrant.reporting.layout.audit import audit_block
-from calibrant.reporting.layout.elements import (
-    Block,
-    as_text,
-    callout,
-    code_box,
-    confidence_key,
-    data_table,
-    drawn,
-    group_table,
-    implied_key,
-    map_table,
-    plain_table,
-    probability_key,
-    quiet,
-    range_table,
-    rejected,
-    text_fold,
-    threshold_table,
-    with_interval,
-)
+from calibrant.reporting.layout.elements import Block
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, mapped, percent, points, score
 from calibrant.reporting.text import classes_shown, confidence_table, covered, gold_in_words, judge_table, shown_groups
 from calibrant.results.estimate import Value
 
 
-def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
+def over_time_block(section: kinds.OverTime, contents: Contents) -> Iterator[Block]:
     """The periods in order, with the change."""
     spread, event = contents.kind == "regression", contents.facts.event
     what = "Root mean squared standardised error" if spread else _divided(event)
@@ -84,7 +32,7 @@ def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
         f"{len(section.periods)} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 "
         "periods. To watch new outcomes as they arrive, use cal.Monitor."
     )
-    left = callout("Left out.", section.omitted) if section.omitted else None
+    left = elements.callout("Left out.", section.omitted) if section.omitted else None
     yield Block.of("time", "Over time", over_time_figure(section, event, spread=spread), lead, left)
 
 
@@ -92,26 +40,26 @@ def _divided(event: str) -> str:
     return f"Observed divided by expected {plural(event, kind='event')}"
 
 
-def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
+def groups_block(section: kinds.Groups, contents: Contents) -> Iterator[Block]:
     """A table with a line per group; beyond a number of them, those not flagged are folded."""
     spread = contents.kind == "regression"
     noun = section.column.replace("_", " ")
     flagged = sum(row.flagged for row in section.rows)
     shown, others = shown_groups(section)
-    table = group_table(shown, section.column, spread=spread)
+    table = elements.group_table(shown, section.column, spread=spread)
     parts: list[Child] = [table]
     if others:
         more = f"{count(len(others))} more {plural(noun, len(others), kind='group')}, not flagged"
-        parts.append(text_fold(more, group_table(others, section.column, spread=spread)))
-    parts.append(text_fold("Figure as text", tag("p", groups_text(section, spread=spread))))
+        parts.append(elements.text_fold(more, elements.group_table(others, section.column, spread=spread)))
+    parts.append(elements.text_fold("Figure as text", tag("p", descriptions.groups_text(section, spread=spread))))
     after: list[Child] = []
     if flagged and any(row.flagged_after is not None for row in section.rows):
         remaining = [row.name for row in section.rows if row.flagged_after]
         verb = "remains" if len(remaining) <= 1 else "remain"
         who = listed(remaining) if remaining else f"no {noun}"
-        after.append(callout("One map for all.", f"After the best map for all rows, {who} {verb} flagged."))
+        after.append(elements.callout("One map for all.", f"After the best map for all rows, {who} {verb} flagged."))
     if section.omitted:
-        after.append(callout("Left out.", section.omitted))
+        after.append(elements.callout("Left out.", section.omitted))
     tested = sum(row.judged for row in section.rows)
     held = covered(section.rows)
     of_spread = f"Coverage of {held} intervals" if held else "Error-to-spread ratio"
@@ -120,20 +68,21 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
         f"Red: miscalibrated, allowing for {tested} {plural(noun, tested, kind='group')} and the other tests "
         f"({flagged} of {len(section.rows)}). {section.search}"
     ).strip()
-    name, title = plural(noun, kind="group").capitalize(), groups_title(section, contents.facts.event, spread=spread)
+    name = plural(noun, kind="group").capitalize()
+    title = descriptions.groups_title(section, contents.facts.event, spread=spread)
     body = joined([tag("figure", *parts), *after])
     yield Block("groups", name, title, lead, body, tag("div", table, class_="scroll"))
 
 
-def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
+def classes_block(section: kinds.Classes, contents: Contents) -> Iterator[Block]:
     """Totals by class, then the strip of gaps by class and range of probability."""
     lead = "Observed divided by predicted frequency of each class; red: miscalibrated after adjustment for all classes."
     lead = f"{lead} {classes_shown(section)}".strip()
-    table = group_table(section.rows[: section.shown], "class", draws=section.draws)
-    figure = tag("figure", table, text_fold("Figure as text", tag("p", classes_text(section))))
+    table = elements.group_table(section.rows[: section.shown], "class", draws=section.draws)
+    figure = tag("figure", table, elements.text_fold("Figure as text", tag("p", descriptions.classes_text(section))))
     verdict = contents.verdict
     off = verdict.state in ("not calibrated", "small") and verdict.rule not in ("MG", "MC")
-    yield Block("classes", "Classes", classes_title(section, rejected=off), lead, figure)
+    yield Block("classes", "Classes", descriptions.classes_title(section, rejected=off), lead, figure)
     if not strip_columns(section):
         return
     cells = sum(cell[0] >= FEWEST for row in section.cells for cell in row)
@@ -144,39 +93,41 @@ def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
     )
     words = "Every number of the figure is printed in the table above; rows are classes, columns ranges of probability."
     table = strip_table(section, contents.facts.row)
-    strip = tag("figure", table, text_fold("Figure as text", tag("p", words)))
+    strip = tag("figure", table, elements.text_fold("Figure as text", tag("p", words)))
     yield Block("strip", "By probability", strip_title(section), about, strip, table)
 
 
-def reliability_block(section: Reliability, contents: Contents) -> Iterator[Block]:
+def reliability_block(section: kinds.Reliability, contents: Contents) -> Iterator[Block]:
     """The diagram on both axes, its key, where the error sits, and the decision threshold."""
     confidence = contents.kind in ("top label", "classes")
-    wording = {"classes": CONFIDENCE, "top label": ANSWERS}.get(contents.kind, PROBABILITIES)
-    significant = rejected(contents)
+    special = {"classes": reliability.CONFIDENCE, "top label": reliability.ANSWERS}
+    wording = special.get(contents.kind, reliability.PROBABILITIES)
+    significant = elements.rejected(contents)
     axes = list(dict.fromkeys(axis for axis in (section.axis, "log odds", "linear") if axis in section.bins))
     facts = contents.facts
-    figures = {a: reliability_figure(section, facts, a, significant=significant, wording=wording) for a in axes}
+    draw = partial(reliability.reliability_figure, section, facts, significant=significant, wording=wording)
+    figures = {a: draw(a) for a in axes}
     shown = figures[axes[0]]
-    pictures: list[Child] = [drawn(shown)]
+    pictures: list[Child] = [elements.drawn(shown)]
     if len(axes) > 1:
         styles = {"log odds": "on-logit", "linear": "on-linear"}
-        pictures = [_axis_switch(axes), *(tag("div", drawn(f), class_=styles[a]) for a, f in figures.items())]
+        pictures = [_axis_switch(axes), *(tag("div", elements.drawn(f), class_=styles[a]) for a, f in figures.items())]
     row, event = contents.facts.row, contents.facts.event
-    side: list[Child] = [confidence_key(row) if confidence else probability_key(row, event)]
+    side: list[Child] = [elements.confidence_key(row) if confidence else elements.probability_key(row, event)]
     if section.ranges:
-        side += [tag("p", "Where the error sits", class_="label gap"), range_table(section.ranges)]
+        side += [tag("p", "Where the error sits", class_="label gap"), elements.range_table(section.ranges)]
     threshold = section.threshold
     if threshold is not None and (threshold.around is not None or threshold.above is not None):
         words = f"At the decision threshold of {score(threshold.at)}"
-        side += [tag("p", words, class_="label gap"), threshold_table(threshold)]
-    figure = tag("figure", *pictures, as_text(shown), class_="pick")
+        side += [tag("p", words, class_="label gap"), elements.threshold_table(threshold)]
+    figure = tag("figure", *pictures, elements.as_text(shown), class_="pick")
     rows = f"{count(contents.facts.rows)} {plural(contents.facts.row, contents.facts.rows)}"
     lead = f"Predicted against observed, all {rows}."
     if confidence:
         lead = f"{wording.across} against how often it was right, all {rows}."
     body = tag("div", figure, tag("div", *side), class_="cols")
-    name = "Top label" if wording is CONFIDENCE else "Reliability"
-    yield Block("diagram", name, shown.title, lead, body, tag("figure", drawn(shown)))
+    name = "Top label" if wording is reliability.CONFIDENCE else "Reliability"
+    yield Block("diagram", name, shown.title, lead, body, tag("figure", elements.drawn(shown)))
 
 
 def _axis_switch(axes: Sequence[str]) -> Markup:
@@ -189,37 +140,38 @@ def _axis_switch(axes: Sequence[str]) -> Markup:
     return tag("fieldset", legend, words, tag("div", *options, class_="seg"), class_="switch")
 
 
-def recalibration_block(section: Recalibration, contents: Contents) -> Iterator[Block]:
+def recalibration_block(section: kinds.Recalibration, contents: Contents) -> Iterator[Block]:
     """The curve before and after, the maps compared, and how to apply the best."""
     body: list[Child] = []
     table: list[Child] = [tag("p", f"Maps compared on all {plural(contents.facts.row)}", class_="label")]
-    table.append(map_table(section) if section.maps else tag("p", "No map could be fitted.", class_="lead"))
+    table.append(elements.map_table(section) if section.maps else tag("p", "No map could be fitted.", class_="lead"))
     recent = section.recent
     if recent is not None:
-        table.append(callout("Fit on recent rows.", _recent_words(section, contents)))
+        table.append(elements.callout("Fit on recent rows.", _recent_words(section, contents)))
     picture = _before_after(section, contents)
     body.append(tag("div", picture, tag("div", *table), class_="cols rec") if picture else tag("div", *table))
     codes = ("Command line", section.command), ("Python", section.code)
-    boxes = [code_box(name, text) for name, text in codes if text]
+    boxes = [elements.code_box(name, text) for name, text in codes if text]
     if boxes:
         body.append(tag("div", *(tag("div", box) for box in boxes), class_="cols even gap"))
     lead = "Cross-validated: every number is from rows that the map was not fitted to. Intervals are 95 % intervals."
-    title = recalibration_title(section, contents.facts.row)
+    title = descriptions.recalibration_title(section, contents.facts.row)
     yield Block("recalibration", "Recalibration", title, lead, joined(body))
 
 
-def _before_after(section: Recalibration, contents: Contents) -> Markup | None:
-    diagram = next((s for s in contents.sections if isinstance(s, Reliability)), None)
+def _before_after(section: kinds.Recalibration, contents: Contents) -> Markup | None:
+    diagram = next((s for s in contents.sections if isinstance(s, kinds.Reliability)), None)
     best = section.maps[0] if section.maps else None
     if section.after is None or diagram is None or best is None or not section.after.rate:
         return None
     name = map_in_sentence(best.name)
-    figure = before_after_figure(diagram.curve, section.after, diagram.bins[diagram.axis], diagram.axis, name)
-    note = "all rows, cross-validated; band: 95 % confidence after"
-    return tag("figure", tag("figcaption", figure.title, tag("span", note)), drawn(figure), as_text(figure))
+    bins = diagram.bins[diagram.axis]
+    figure = reliability.before_after_figure(diagram.curve, section.after, bins, diagram.axis, name)
+    note = tag("span", "all rows, cross-validated; band: 95 % confidence after")
+    return tag("figure", tag("figcaption", figure.title, note), elements.drawn(figure), elements.as_text(figure))
 
 
-def _recent_words(section: Recalibration, contents: Contents) -> str:
+def _recent_words(section: kinds.Recalibration, contents: Contents) -> str:
     recent = section.recent
     assert recent is not None
     name, rows = map_in_sentence(recent.name, start=True), plural(contents.facts.row)
@@ -232,10 +184,10 @@ def _recent_words(section: Recalibration, contents: Contents) -> str:
     return f"{words}; an error of {left.value} points ({left.ends}) remains."
 
 
-def bin_counts_block(section: BinCounts, contents: Contents) -> Iterator[Block]:
+def bin_counts_block(section: kinds.BinCounts, contents: Contents) -> Iterator[Block]:
     """Why one plain ECE says little."""
     error = next((n.value for n in contents.numbers if n.unit == "points" and n.ideal == 0), None)
-    figure = bin_counts_figure(section, error)
+    figure = reliability.bin_counts_figure(section, error)
     lead = (
         "Same rows, same scores, in percentage points. Blue: plain ECE with equal-mass bins (dotted: equal width); it "
         "grows with the number of bins because noise adds up. Grey: what a perfectly calibrated model of this size "
@@ -246,21 +198,21 @@ def bin_counts_block(section: BinCounts, contents: Contents) -> Iterator[Block]:
     yield Block.of("one-number", "Why not just ECE", figure, lead, in_notebook=False)
 
 
-def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
+def spread_block(section: kinds.Spread, contents: Contents) -> Iterator[Block]:
     """Errors against spread beside coverage, then the histogram of F(y)."""
-    figures = [spread_figure(section, significant=rejected(contents))] if section.bins else []
-    figures += [coverage_figure(section)] if section.coverage else []
+    figures = [task_figures.spread_figure(section, significant=elements.rejected(contents))] if section.bins else []
+    figures += [task_figures.coverage_figure(section)] if section.coverage else []
     names = ["Errors and predicted spread", figures[1].title] if len(figures) == 2 else [""]
     lead = "Observed against nominal coverage of central intervals, with 95 % intervals."
     if section.bins:
         lead = "Root mean squared error against predicted standard deviation, with 95 % intervals. "
         lead += "Grey: a calibrated forecaster."
     body = [
-        tag("figure", tag("figcaption", name) if name else None, drawn(figure), as_text(figure))
+        tag("figure", tag("figcaption", name) if name else None, elements.drawn(figure), elements.as_text(figure))
         for name, figure in zip(names, figures, strict=False)
     ]
     if figures:
-        pair = tag("div", *(tag("figure", drawn(figure)) for figure in figures), class_="pair")
+        pair = tag("div", *(tag("figure", elements.drawn(figure)) for figure in figures), class_="pair")
         both = tag("div", *body, class_="cols even")
         yield Block("spread", "Spread and error", figures[0].title, lead, both, pair)
     if section.pit:
@@ -268,67 +220,68 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
             "Where outcomes fall in their predicted distributions. Flat if calibrated; a U shape means that the spread "
             "is too narrow, a hump that it is too wide."
         )
-        pit = pit_figure(section, significant=rejected(contents))
+        pit = task_figures.pit_figure(section, significant=elements.rejected(contents))
         yield Block.of("coverage", "Distribution", pit, words, in_notebook=False)
 
 
-def net_benefit_block(section: NetBenefit, contents: Contents) -> Iterator[Block]:
+def net_benefit_block(section: kinds.NetBenefit, contents: Contents) -> Iterator[Block]:
     """The decision curve around the user's threshold."""
     lead = (
         "True positives minus false positives, weighted by the odds of the threshold, per 100 rows, with 95 % "
         "intervals. Dashed curve: treating everyone. Line at 0: treating no one. The predictions are useful where "
         "their curve lies above both."
     )
-    yield Block.of("net-benefit", "Net benefit", net_benefit_figure(section), lead, in_notebook=False)
+    yield Block.of("net-benefit", "Net benefit", task_figures.net_benefit_figure(section), lead, in_notebook=False)
 
 
-def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
+def shares_block(section: kinds.Shares, contents: Contents) -> Iterator[Block]:
     """The error against the assumed share, then the implied shares."""
     lead = "Calibration error (PU-ECE, percentage points) against the assumed share of positives, with 95 % intervals."
     if section.largest is not None:
         lead += f" These data allow a share of at most {score(section.largest)}."
-    yield Block.of("share", "Assumed share", shares_figure(section), lead)
+    yield Block.of("share", "Assumed share", task_figures.shares_figure(section), lead)
     if not section.implied:
         return
-    implied = implied_figure(section, significant=rejected(contents))
-    note = callout(
+    implied = task_figures.implied_figure(section, significant=elements.rejected(contents))
+    note = elements.callout(
         "What cannot be seen here.",
         "No row is known to be negative. Every frequency is the count of labelled positives, scaled so that they make "
         "up the assumed share. A random sample of 200 labelled rows would replace the assumption by a measurement.",
     )
-    figure = tag("figure", drawn(implied), as_text(implied))
-    body = tag("div", figure, tag("div", implied_key(score(section.prior)), note), class_="cols")
+    figure = tag("figure", elements.drawn(implied), elements.as_text(implied))
+    body = tag("div", figure, tag("div", elements.implied_key(score(section.prior)), note), class_="cols")
     about = "Share of positives implied by the labelled ones, against predicted probability."
     yield Block("diagram", "Reliability", implied.title, about, body)
 
 
-def labels_block(section: Labels, contents: Contents) -> Iterator[Block]:
+def labels_block(section: kinds.Labels, contents: Contents) -> Iterator[Block]:
     """Accuracy by confidence, is the judge calibrated, and what to label next."""
     if section.ranges:
         table = confidence_table(section)
         forest = Forest.of_differences([_gap(one) for one in section.ranges])
         cells = [
-            (*row[:3], forest.cell(_gap(one), QUIET, width=160), with_interval((row[3], row[4]), hide=True))
+            (*row[:3], forest.cell(_gap(one), QUIET, width=160), elements.with_interval((row[3], row[4]), hide=True))
             for one, row in zip(section.ranges, table.rows, strict=True)
         ]
         drawn_head = forest.head(160, "← over-confident", "under →")
-        head = ("Confidence", "Rows", "Mean", drawn_head, joined(["Right", quiet(" (95 % interval)", "hide")]))
+        head = ("Confidence", "Rows", "Mean", drawn_head, joined(["Right", elements.quiet(" (95 % interval)", "hide")]))
         words = (
             "Accuracy minus mean confidence, in points, and accuracy, of all answers in a range of confidence. Each "
             "interval is valid alone; the verdict allows for all tests."
         )
-        body = plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
+        body = elements.plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
         yield Block("confidence", "By confidence", "Accuracy by confidence", words, tag("figure", body))
     shown = judge_table(section).filled()
     note = f"{gold_in_words(section)} {section.note}".strip()
     lead = 'The judge\'s score as the probability that the gold label is "right", on the answers that have both.'
-    body = joined([data_table(shown, shown.heading), callout("Gain by the judge.", note) if note else None])
+    gain = elements.callout("Gain by the judge.", note) if note else None
+    body = joined([elements.data_table(shown, shown.heading), gain])
     yield Block("judge", "Judge", "Is the judge calibrated?", lead, body)
     about = (
         "Answers are drawn with known probabilities, more often where the recalibrated judge is unsure. Pass the "
         "weights along with the new labels, and every interval stays valid."
     )
-    yield Block("next", "Next labels", "What to label next", about, code_box("Python", section.code))
+    yield Block("next", "Next labels", "What to label next", about, elements.code_box("Python", section.code))
 
 
 def _gap(one: Bin) -> Value:
@@ -336,17 +289,17 @@ def _gap(one: Bin) -> Value:
 
 
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
-    Reliability: reliability_block,
-    NetBenefit: net_benefit_block,
-    OverTime: over_time_block,
-    Groups: groups_block,
-    Audited: audit_block,
-    Recalibration: recalibration_block,
-    BinCounts: bin_counts_block,
-    Classes: classes_block,
-    Spread: spread_block,
-    Shares: shares_block,
-    Labels: labels_block,
+    kinds.Reliability: reliability_block,
+    kinds.NetBenefit: net_benefit_block,
+    kinds.OverTime: over_time_block,
+    kinds.Groups: groups_block,
+    kinds.Audited: audit_block,
+    kinds.Recalibration: recalibration_block,
+    kinds.BinCounts: bin_counts_block,
+    kinds.Classes: classes_block,
+    kinds.Spread: spread_block,
+    kinds.Shares: shares_block,
+    kinds.Labels: labels_block,
 }
 
 
@@ -359,7 +312,7 @@ def blocks(contents: Contents) -> list[Block]:
             seen[block.anchor] += 1
             again = seen[block.anchor]
             note = getattr(section, "note", "") if k == 0 else ""
-            body = joined([block.body, callout("Not flagged.", note)]) if note else block.body
+            body = joined([block.body, elements.callout("Not flagged.", note)]) if note else block.body
             anchor = block.anchor if again == 1 else f"{block.anchor}-{again}"
             found.append(replace(block, anchor=anchor, body=body))
     return found

@@ -22,17 +22,8 @@ from calibrant.numerics.equal_mass import equal_mass_places, positions_of, sums_
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.numerics.special import expit, log_odds
-from calibrant.reporting.contents import (
-    Axis,
-    Band,
-    Bin,
-    BinCounts,
-    CannotBuild,
-    Curve,
-    NetBenefit,
-    Reliability,
-    Threshold,
-)
+from calibrant.reporting import contents
+from calibrant.reporting.contents import Bin, CannotBuild
 from calibrant.reporting.evidence import FEW_SCORES, Part
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Edges, EqualMass
@@ -234,21 +225,21 @@ TOP = 0.05
 _CLUSTER_ROWS = 20
 
 
-def reliability_section(part: Part, *, threshold: float | None = None) -> Reliability:
+def reliability_section(part: Part, *, threshold: float | None = None) -> contents.Reliability:
     """Observed against predicted frequencies of one part of the data."""
     cells = part.cells
     if not len(cells):
         fail("No row has both a prediction and an outcome.", CannotBuild)
     bins, distinct = ScoreBins(part), _distinct_scores(cells)
     own = bins.each_score() if distinct is not None and distinct <= FEW_SCORES else None
-    found: dict[Axis, tuple[Bin, ...]] = {"linear": bins.between(linear_edges(cells)) if own is None else own}
+    found: dict[contents.Axis, tuple[Bin, ...]] = {"linear": bins.between(linear_edges(cells)) if own is None else own}
     edges = log_odds_edges(cells)
     if edges is not None:
         found["log odds"] = bins.between(edges) if own is None else own
     located = found.get("log odds", found["linear"])
     rate = float(cells.observed.sum() / cells.total)
     bands = _bands(part)
-    return Reliability(
+    return contents.Reliability(
         curve=replace(corp_curve(cells), confidence=_band(bands, bands.confidence_low, bands.confidence_high)),
         consistency=_band(bands, bands.consistency_low, bands.consistency_high),
         bins=found,
@@ -261,16 +252,16 @@ def reliability_section(part: Part, *, threshold: float | None = None) -> Reliab
     )
 
 
-def corp_curve(cells: BinTable) -> Curve:
+def corp_curve(cells: BinTable) -> contents.Curve:
     """The isotonic curve by its blocks, without a band."""
     starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
     ends = np.append(starts[1:], len(cells)) - 1
-    return Curve(
+    return contents.Curve(
         tuple(cells.low[starts].tolist()), tuple(cells.high[ends].tolist()), tuple((observed / weight).tolist())
     )
 
 
-def confidence_band(part: Part) -> Band:
+def confidence_band(part: Part) -> contents.Band:
     """The band in which the true curve lies, if it rises."""
     bands = _bands(part, draws=2)
     return _band(bands, bands.confidence_low, bands.confidence_high)
@@ -288,12 +279,12 @@ def _bands(part: Part, *, draws: int = 200) -> ReliabilityCurve:
     return reliability_curve(table, draws=draws, seed=part.seed)
 
 
-def _band(curve: ReliabilityCurve, low: Floats, high: Floats) -> Band:
+def _band(curve: ReliabilityCurve, low: Floats, high: Floats) -> contents.Band:
     """The band with as many points as a figure needs: those where it changes, and few between."""
     keep = _kept(low, high)
     if len(keep) > BAND_POINTS:
         keep = keep[np.unique(np.round(np.linspace(0, len(keep) - 1, BAND_POINTS)).astype(np.intp))]
-    return Band(*(tuple(values[keep].tolist()) for values in (curve.predicted, low, high)))
+    return contents.Band(*(tuple(values[keep].tolist()) for values in (curve.predicted, low, high)))
 
 
 def _kept(low: Floats, high: Floats) -> NDArray[np.intp]:
@@ -308,9 +299,9 @@ def _distinct_scores(cells: BinTable) -> int | None:
     return len(cells) if np.array_equal(cells.low, cells.high) else None
 
 
-def _histograms(cells: BinTable) -> dict[Axis, tuple[tuple[float, float, float], ...]]:
+def _histograms(cells: BinTable) -> dict[contents.Axis, tuple[tuple[float, float, float], ...]]:
     """Rows per bar; on log odds the outermost bars also hold what lies beyond them, 0 and 1 included."""
-    found: dict[Axis, tuple[tuple[float, float, float], ...]] = {
+    found: dict[contents.Axis, tuple[tuple[float, float, float], ...]] = {
         "linear": _bars(cells, np.linspace(0.0, 1.0, LINEAR_BARS + 1))
     }
     limits = inner_log_odds(cells)
@@ -339,14 +330,14 @@ def _ranges(bins: ScoreBins, located: tuple[Bin, ...]) -> tuple[Bin, ...]:
     )
 
 
-def _threshold(bins: ScoreBins, at: float) -> Threshold:
+def _threshold(bins: ScoreBins, at: float) -> contents.Threshold:
     reach, around = NEAR, None
     for _ in range(3):
         around = _around(bins, at, reach)
         if around is not None and around.n >= NEAR_ROWS:
             break
         reach *= 2
-    return Threshold(at, around, bins.inside(at, 1.0))
+    return contents.Threshold(at, around, bins.inside(at, 1.0))
 
 
 def _around(bins: ScoreBins, at: float, reach: float) -> Bin | None:
@@ -385,19 +376,19 @@ QUANTILES = (0.05, 0.95)
 _THRESHOLDS, _FACTOR = 41, 4.0
 
 
-def net_benefit_section(part: Part, threshold: float) -> NetBenefit:
+def net_benefit_section(part: Part, threshold: float) -> contents.NetBenefit:
     """The decision curve around a threshold, from a quarter of its odds to four times these."""
     from calibrant.inference.decision_curves import net_benefit
 
     odds = threshold / (1 - threshold) * np.geomspace(1 / _FACTOR, _FACTOR, _THRESHOLDS)
     found = net_benefit(part.sample, thresholds=odds / (1 + odds))
-    return NetBenefit(
+    return contents.NetBenefit(
         threshold, tuple(found.threshold.tolist()), tuple(Value.rows(found.value, found.low, found.high)),
         tuple(found.treat_all.tolist()),
     )  # fmt: skip
 
 
-def bin_counts(part: Part) -> BinCounts:
+def bin_counts(part: Part) -> contents.BinCounts:
     r"""ECE for 2 to 1000 bins, of equal mass and of equal width.
 
     The range of a calibrated model is that of the ECE in bins of equal mass of samples with the same predictions and
@@ -415,7 +406,7 @@ def bin_counts(part: Part) -> BinCounts:
     observed = (segments[3] - segments[4])[:, None] / cells.total
     noise = _calibrated_gaps(segments, cells.total, average_design_effect(part), part.seed)
     low, high = np.quantile(_binned_errors(noise, index), QUANTILES, axis=1)
-    return BinCounts(
+    return contents.BinCounts(
         counts=tuple(counts),
         equal_mass=tuple(_binned_errors(observed, index)[:, 0].tolist()),
         equal_width=_equal_width_errors(cells, counts),

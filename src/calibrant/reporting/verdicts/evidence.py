@@ -6,19 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from calibrant.reporting.contents import (
-    Audited,
-    Bin,
-    BinCounts,
-    Classes,
-    GroupRow,
-    Groups,
-    Number,
-    OverTime,
-    Recalibration,
-    Section,
-    Threshold,
-)
+from calibrant.reporting import contents
 from calibrant.reporting.rounding import above, mapped, p_words, percent
 from calibrant.results.estimate import Component, Value
 
@@ -101,16 +89,16 @@ class Shared:
     untested: str = ""
     words: Words = field(default_factory=Words)
     tolerance: float | None = None
-    groups: tuple[Groups, ...] = ()
-    over_time: OverTime | None = None
-    recalibration: Recalibration | None = None
-    figures: tuple[Section | None, ...] = ()
+    groups: tuple[contents.Groups, ...] = ()
+    over_time: contents.OverTime | None = None
+    recalibration: contents.Recalibration | None = None
+    figures: tuple[contents.Section | None, ...] = ()
     cells: int | None = None
     effective_n: float | None = None
     clusters: int | None = None
     adjusted: Mapping[str, float] = field(default_factory=dict)
-    numbers: tuple[Number, ...] = ()
-    audited: Audited | None = None
+    numbers: tuple[contents.Number, ...] = ()
+    audited: contents.Audited | None = None
 
     @property
     def empty(self) -> bool:
@@ -118,7 +106,7 @@ class Shared:
         return self.n == 0
 
     @property
-    def looks(self) -> tuple[Number, ...]:
+    def looks(self) -> tuple[contents.Number, ...]:
         """Large numbers that exclude their ideal where the test of all of them together does not reject."""
         return () if self.rejects else tuple(one for one in self.numbers if one.off)
 
@@ -157,18 +145,18 @@ class Probabilities(Shared):
     ratio: Value | None = None
     slope: Value | None = None
     intercept: Value | None = None
-    threshold: Threshold | None = None
-    ranges: tuple[Bin, ...] = ()
+    threshold: contents.Threshold | None = None
+    ranges: tuple[contents.Bin, ...] = ()
     distinct: int | None = None
-    largest_gap: Bin | None = None
+    largest_gap: contents.Bin | None = None
     only_score: float | None = None
     decisions: Decisions | None = None
-    top: Bin | None = None
+    top: contents.Bin | None = None
     undetected: float | None = None
     certain: float = 0.0
     impossible_events: float = 0.0
     impossible_others: float = 0.0
-    bin_counts: BinCounts | None = None
+    bin_counts: contents.BinCounts | None = None
     confidence: bool = False
     levels: tuple[float, float] = (0.95, 0.95)
     needed: int | None = None
@@ -264,7 +252,7 @@ class ProbabilityVectors(Shared):
 
     number: int = 2
     top: Probabilities | None = None
-    classes: Classes | None = None
+    classes: contents.Classes | None = None
     decisions: Value | None = None
     impossible: int = 0
 
@@ -289,7 +277,7 @@ class ProbabilityVectors(Shared):
         return None if self.top is None else self.top.predicted
 
     @property
-    def class_rows(self) -> tuple[GroupRow, ...]:
+    def class_rows(self) -> tuple[contents.GroupRow, ...]:
         """Every class against the rest."""
         return () if self.classes is None else self.classes.rows
 

@@ -8,19 +8,7 @@ from math import log
 from calibrant.reporting.contents import Direction, GroupRow, Severity
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, negated, points, rates, ratio, score
-from calibrant.reporting.verdicts import answers
-from calibrant.reporting.verdicts.binary import (
-    BINARY,
-    FEW_ROWS,
-    backwards,
-    not_significant,
-    one_score,
-    only_groups_or_times,
-    small_error,
-    too_few,
-    uncertain_size,
-    where_the_error_sits,
-)
+from calibrant.reporting.verdicts import answers, binary
 from calibrant.reporting.verdicts.evidence import Probabilities, ProbabilityVectors
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, small
 from calibrant.reporting.verdicts.truth_table import (
@@ -78,22 +66,22 @@ def _not_everywhere(e: Probabilities) -> Row:
     if e.error is None:
         p = "" if e.test is None else f" ({e.test.in_words})"
         return Row("L3", "not calibrated", "mixed", f"{start}{p}.")
-    size, where = points(e.error), where_the_error_sits(e.ranges, ("over-confident", "under-confident"))
+    size, where = points(e.error), binary.where_the_error_sits(e.ranges, ("over-confident", "under-confident"))
     sentence = f"{start}: off by {size.value} points (95 % interval {size.ends}){f', {where}' if where else ''}."
     return Row("L3", "not calibrated", "mixed", sentence)
 
 
 #: The confidence in the predicted class, by itself.
 TOP_LABEL = replace(
-    BINARY,
-    untested=(_one_outcome, too_few),
+    binary.BINARY,
+    untested=(_one_outcome, binary.too_few),
     tested=(
-        one_score,
-        only_groups_or_times,
-        not_significant,
-        small_error,
+        binary.one_score,
+        binary.only_groups_or_times,
+        binary.not_significant,
+        binary.small_error,
         _top_label_gap,
-        uncertain_size,
+        binary.uncertain_size,
         _not_everywhere,
     ),
 )
@@ -120,13 +108,13 @@ CONFIDENCE = replace(
     TOP_LABEL,
     untested=(*TOP_LABEL.untested, _certain),
     tested=(
-        one_score,
-        only_groups_or_times,
-        not_significant,
-        backwards,
-        small_error,
+        binary.one_score,
+        binary.only_groups_or_times,
+        binary.not_significant,
+        binary.backwards,
+        binary.small_error,
         _answer_gap,
-        uncertain_size,
+        binary.uncertain_size,
         _not_everywhere,
     ),
 )
@@ -144,7 +132,7 @@ def _decisions(e: ProbabilityVectors) -> Row | None:
 
 def _too_few(e: ProbabilityVectors) -> Row | None:
     """Few rows, and no rejection (M6)."""
-    if e.n >= FEW_ROWS or e.rejects:
+    if e.n >= binary.FEW_ROWS or e.rejects:
         return None
     more = "" if e.most is None else f" A top-label error of up to {bound(e.most)} points cannot be ruled out."
     sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
@@ -165,7 +153,7 @@ def _not_significant(e: ProbabilityVectors) -> Row | None:
 
 
 def _backwards(e: ProbabilityVectors) -> Row | None:
-    row = None if e.top is None else backwards(e.top)
+    row = None if e.top is None else binary.backwards(e.top)
     return None if row is None else row._replace(rule="MB")
 
 
