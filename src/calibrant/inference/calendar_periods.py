@@ -36,12 +36,7 @@ def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Peri
     The shortest periods of which there are at most `most`; dates that are all first days of months are months. Other
     texts are in alphabetical order, neighbours joined where they are too many.
     """
-    try:
-        array, missing = read(values)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about(name)) from error.__cause__
-    array = one_dimension(name, array, length)
-    known = np.ones(length, dtype=bool) if missing is None else ~missing.reshape(-1)
+    array, known = times_of(values, name=name, length=length)
     if array.dtype.kind == "f":
         known &= np.isfinite(array)
     if not known.any():
@@ -58,6 +53,15 @@ def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Peri
     index = np.full(length, -1, dtype=np.intp)
     index[known] = inverse
     return Periods(names, index)
+
+
+def times_of(values: Any, *, name: str, length: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The times of the rows, and whether each is there."""
+    try:
+        array, missing = read(values)
+    except UnreadableArrayError as error:
+        raise InvalidPredictions(error.about(name)) from error.__cause__
+    return one_dimension(name, array, length), np.ones(length, bool) if missing is None else ~missing.reshape(-1)
 
 
 def _dates(values: NDArray[Any]) -> NDArray[np.datetime64] | None:

@@ -123,7 +123,12 @@ class OverTime:
 
     def __repr__(self) -> str:
         head = ["period", "n", "observed", "expected", self.quantity, f"{100 * self.level:g} % interval", "adjusted p"]
-        lines = [head, *(_cells(one) for one in self.periods)]
+        lines = [head]
+        for one in self.periods:
+            low, high = one.ratio.low, one.ratio.high
+            ends = "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
+            sums = [f"{value:,.6g}" for value in (one.n, one.observed, one.expected)]
+            lines.append([printable(one.name), *sums, f"{one.ratio.value:.3g}", ends, f"{one.p_value:.3g}"])
         return "\n".join([*text_table(lines), self._change_in_words()])
 
     def _change_in_words(self) -> str:
@@ -139,13 +144,6 @@ class OverTime:
         from calibrant.reporting.notebook import over_time_html
 
         return over_time_html(self, self._change_in_words())
-
-
-def _cells(one: Period) -> list[str]:
-    low, high = one.ratio.low, one.ratio.high
-    ends = "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
-    sums = [f"{value:,.6g}" for value in (one.n, one.observed, one.expected)]
-    return [printable(one.name), *sums, f"{one.ratio.value:.3g}", ends, f"{one.p_value:.3g}"]
 
 
 def over_time(

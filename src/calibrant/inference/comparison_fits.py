@@ -184,8 +184,7 @@ class PairedFits(validation.Simulated):
 
     Notes
     -----
-    A bootstrap of a debiased error varies about a value that noise made larger: it calls equal models different in 0.17
-    of samples at the 5 % level. Size and coverage of this method are in docs/evidence/coverage.md.
+    A bootstrap does not hold its level, see `PairedGaps`. Size and coverage are in docs/evidence/coverage.md.
 
     Examples
     --------

@@ -288,10 +288,6 @@ def audit(
     most : int
         The largest number of segments to search for in each half.
 
-    Returns
-    -------
-    Audit
-
     Notes
     -----
     The audit never shows that a model is calibrated, only that it found nothing. It may miss errors that no pair of

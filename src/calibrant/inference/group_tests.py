@@ -119,6 +119,10 @@ SIMULATED = 0.9
 #: column of groups, and at most the third. Test: tests/inference/test_group_tests.py::test_draws_by_default.
 _OUTCOMES, _FEWEST, _MOST = 200_000_000, 199, 999
 
+#: Simulated samples behind the test of each group of forecasts on a page, whose sizes all differ.
+#: Speed: a tenth of a second for a group; beyond these the p-value is Bonferroni's, so that none is a limit.
+_FORECAST_DRAWS = 999
+
 #: Cells per group, at most. Derived: two for each of the 128 bins of `MultiScale`, as that has.
 _CELLS = 256
 
@@ -277,7 +281,7 @@ def group_evidence(
     simulated: bool = True,
     nominal: float | None = None,
 ) -> list[GroupEvidence]:
-    """The tests of all groups, in the order of the groupings and of the names in each; `nominal` as for `all_tests`."""
+    """The tests of all groups, in order; with `nominal`, its coverage is a statistic of quantiles and ensembles too."""
     words, tests = all_tests(data, groupings, test, simulated=simulated, nominal=nominal)
     return [
         GroupEvidence(one, k, words, statistic, p, adjusted, of_cells=found.of_cells)
@@ -358,7 +362,7 @@ def all_tests(
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of `by_group`, adjusted for all groups; NaN where it cannot be tested."""
     few = isinstance(data, Forecast) and not isinstance(data, Quantiles | Samples)
-    return all_tests(data, [grouping], ForecastTest(draws=_MOST) if few else None)[1][0].adjusted
+    return all_tests(data, [grouping], ForecastTest(draws=_FORECAST_DRAWS) if few else None)[1][0].adjusted
 
 
 def adjusted_of_tables(tables: Sequence[BinTable]) -> Floats:

@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import fail
-from calibrant.inference.multiplicity import (
-    cauchy_combined,
-    cauchy_rank,
-    gamma_tails,
-    rank_p,
-    rank_p_values,
-    step_down_min,
-)
+from calibrant.inference import multiplicity
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike, row_blocks
@@ -343,8 +336,8 @@ class VectorTest:
         rng = generator(self.seed, "labels of a vector test")
         found = statistics(layout, gaps_of_labels(layout, labels, draws, rng))
         names = [name for name in WEIGHTS if name in found]
-        single = rank_p_values(np.stack([found[name] for name in names], axis=1))
-        p_value = cauchy_rank(single, np.array([WEIGHTS[name] for name in names]))
+        single = multiplicity.rank_p_values(np.stack([found[name] for name in names], axis=1))
+        p_value = multiplicity.cauchy_rank(single, np.array([WEIGHTS[name] for name in names]))
         details = dict(sorted(zip(names, single[0].tolist(), strict=True), key=lambda look: look[1]))
         least = float(single[0].min())
         return Significance(least, p_value, method=repr(self), n=len(labels), details=details, draws=draws)
@@ -485,11 +478,6 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
         Number of simulated samples that are ranked; the smallest p-value is 1 / (draws + 1).
     seed : int
 
-    Returns
-    -------
-    ByClass
-        A table, strongest evidence first.
-
     References
     ----------
     Westfall, Young (1993), Resampling-Based Multiple Testing.
@@ -510,8 +498,9 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     layout = Layout.of(probability)
     gaps = gaps_of_labels(layout, labels, 2 * draws, generator(seed, "labels of class tests"), only="class")["class"]
     looks = np.stack(list(class_squares(gaps, len(data.classes)).values()), axis=2)
-    combined = cauchy_combined(gamma_tails(looks[draws + 1 :], looks[: draws + 1]), np.ones(looks.shape[2]))
-    single, adjusted = rank_p(combined[0], combined[1:]), step_down_min(combined[0], combined[1:])
+    tails = multiplicity.gamma_tails(looks[draws + 1 :], looks[: draws + 1])
+    combined = multiplicity.cauchy_combined(tails, np.ones(looks.shape[2]))
+    single, adjusted = (rank(combined[0], combined[1:]) for rank in (multiplicity.rank_p, multiplicity.step_down_min))
     count = np.bincount(labels, minlength=len(data.classes))
     directions = _directions(gaps, len(data.classes))
     rows = [

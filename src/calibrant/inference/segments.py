@@ -132,7 +132,10 @@ class Segment:
         own = [one.feature for one in self.conditions if one.feature.name == SCORE]
         if own and y_prob is None:
             fail(f"The segment {self.text!r} has a condition on the prediction: pass y_prob.", TypeError)
-        length = len(np.asarray(y_prob) if y_prob is not None else next(iter(X.values())) if isinstance(X, dict) else X)
+        if y_prob is not None:
+            length = len(np.asarray(y_prob))
+        else:
+            length = len(next(iter(X.values())) if isinstance(X, dict) else X)
         codes = dict(zip([f.name for f in features], coded(X, length, features=features)[1], strict=True))
         if own:
             codes[SCORE] = coded({SCORE: y_prob}, length, features=own)[1][0]
@@ -347,7 +350,7 @@ def _confirmed(rows: CodedRows, candidates: list[_Candidate], part: slice, alpha
     reach = float(ndtri((1 + level) / 2))
     found = []
     for one, p in kept:
-        low, high = wilson_limits(one.observed, one.effective_n, reach)
+        low, high = (min(max(end, 0.0), 1.0) for end in wilson_limits(one.observed, one.effective_n, reach))
         if low <= one.predicted <= high:
             continue  # the test and the interval must agree
         interval = Interval(low, high, level, "Wilson's, on rows that did not choose the segment")

@@ -465,16 +465,12 @@ def _area_limits(value: float, entries: OrderedLosses, influence: Floats, level:
     student = float(stdtrit(max(carrying - 1, 1e-9), probability)) if carrying >= 2 - 1e-9 else np.inf
     if entries.loss.min() < 0:
         return value - student * error, value + student * error, "delta method"
+    units = float(entries.weight.sum()) * entries.unit  # rows, among which a loss would be one more
+    if entries.cluster is not None and not entries.loss.any():  # nothing is known within clusters
+        units = min(units, float(entries.clusters_up_to([-1])[0]))
     zero_one = np.isin(entries.loss, (0.0, 1.0)).all()
-    step = max(entries.largest_part(), _TYPICAL_PART / _units(entries) if zero_one else 0.0)
+    step = max(entries.largest_part(), _TYPICAL_PART / units if zero_one else 0.0)
     if np.isinf(student):
         return 0.0, 1.0 if zero_one else np.inf, "gamma distribution"
     low, high = gamma_interval(value, (error * student / float(ndtri(probability))) ** 2, step, level)
     return low, min(high, 1.0) if zero_one else high, "gamma distribution"
-
-
-def _units(entries: OrderedLosses) -> float:
-    """The number of rows among which a loss would be one more; of clusters, where none is known within them."""
-    size = float(entries.weight.sum()) * entries.unit
-    unknown = entries.cluster is not None and not entries.loss.any()
-    return min(size, float(entries.clusters_up_to([-1])[0])) if unknown else size

@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import UnreadableArrayError, read
 from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_names, group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, fail, one_dimension, require
+from calibrant.data.validation import InvalidPredictions, fail, require
+from calibrant.inference.calendar_periods import times_of
 from calibrant.monitor.bets import CELLS, LEAVES, cells_of
 from calibrant.monitor.blocks import tree_sums
 from calibrant.numerics.arrays import Floats
@@ -50,12 +50,7 @@ def period_numbers(values: Any, rows: int) -> Times:
     if (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str):
         number = isinstance(values, int | float | np.integer | np.floating)
         values = np.full(rows, values if number else np.datetime64(values, "D"))
-    try:
-        array, missing = read(values)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about("time")) from error.__cause__
-    array = one_dimension("time", array, rows)
-    known = np.ones(rows, dtype=bool) if missing is None else ~missing.reshape(-1)
+    array, known = times_of(values, name="time", length=rows)
     if array.dtype.kind in "fM":
         known &= ~np.isnat(array) if array.dtype.kind == "M" else np.isfinite(array)
     require("time", array, known, "must be known", remedy=" Leave these rows out, or give them a date.")

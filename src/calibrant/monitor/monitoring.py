@@ -186,10 +186,16 @@ class Monitor:
         key = None if batch is None else hashlib.blake2s(str(batch).encode(), digest_size=6).hexdigest()
         if key in self.seen:
             if (before := self.seen[key][1]) != delivery.rows:
-                rows = f"{before:,} rows, now with {delivery.rows:,}"
-                fail(f"batch {str(batch)!r} was delivered before with {rows}: give this delivery another name.")
+                then = f"{before:,} rows, now with {delivery.rows:,}"
+                fail(f"batch {str(batch)!r} was delivered before with {then}: give this delivery another name.")
             return self.status("This delivery was counted before; nothing was added.")
-        times = self._times(1 if delivery.one_period else delivery.rows, time)
+        rows = 1 if delivery.one_period else delivery.rows
+        if time is not None:
+            times = period_numbers(time, rows)
+        elif self.dates:
+            fail("The periods of this monitor are dates: pass time=....")
+        else:
+            times = Times(np.full(rows, (self.origin or 0) + self.deliveries), dates=False)
         self._require_alike(delivery, times)
         self._require_timely(times, today, force=force)
         self._begin(delivery, times)
@@ -324,13 +330,6 @@ class Monitor:
         return f"<Monitor, {promise}, tolerance={self.tolerance:g}, {self.rows:,} rows in {len(self.series)} series>"
 
     # --- deliveries
-
-    def _times(self, rows: int, time: Any) -> Times:
-        if time is not None:
-            return period_numbers(time, rows)
-        if self.dates:
-            fail("The periods of this monitor are dates: pass time=....")
-        return Times(np.full(rows, (self.origin or 0) + self.deliveries), dates=False)
 
     def _require_timely(self, times: Times, today: Any, *, force: bool) -> None:
         """Refuse rows whose outcomes are not final, dates that look mistyped, and rows that are too late."""
