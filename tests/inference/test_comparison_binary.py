@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.inference.comparison_binary import Resolutions, ScoredRows, SquaredErrors, SquaredGap, of_errors
+from calibrant.inference.comparison_binary import Resolutions, SquaredErrors, SquaredGap, of_errors
 from calibrant.inference.sample import Sample
 from tests.inference.worlds import BENT, models
 
@@ -19,7 +19,7 @@ def squares(size, chance, *, samples, n=240):
     found = []
     for _ in range(samples):
         sample = Sample.of_rows(cal.Binary(rng.random(n) < chance(p), p))
-        found.append(ScoredRows.of(sample, p).squared_gap(size))
+        found.append(SquaredGap.in_cells(sample, p, size))
     return found
 
 
@@ -62,7 +62,7 @@ def test_models_that_rank_rows_alike_have_the_same_cells():
     y = rng.random(500) < p
     samples = [Sample.of_rows(cal.Binary(y, q)) for q in (p, p**2)]
     mean = (p + p**2) / 2
-    a, b = (ScoredRows.of(sample, mean).squared_gap(40) for sample in samples)
+    a, b = (SquaredGap.in_cells(sample, mean, 40) for sample in samples)
     assert np.array_equal(a.factor, b.factor)
     own, cross = a.shared_noise(a), a.shared_noise(b)
     assert cross == pytest.approx(own, rel=0.02)
@@ -366,7 +366,7 @@ def test_unseen_variance_is_not_shared_by_outcomes_of_two_models():
     rng = np.random.default_rng(5)
     p = rng.uniform(0.9, 0.99, 400)
     samples = [Sample.of_rows(cal.Confidence(np.ones(400, int), p)) for _ in range(2)]  # no error is seen
-    gaps = [ScoredRows.of(sample, p).squared_gap(20) for sample in samples]
+    gaps = [SquaredGap.in_cells(sample, p, 20) for sample in samples]
     together, apart = SquaredErrors.of(*gaps), SquaredErrors.of_own_outcomes(*gaps)
     assert together.error == pytest.approx(0.0, abs=1e-12)
     alone = gaps[0].shared_noise(gaps[0])

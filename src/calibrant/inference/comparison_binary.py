@@ -24,32 +24,6 @@ RANGES = 10
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Rows in the order of one model's scores, to be divided into cells.
-
-    `sums` of each distinct score are as `PooledCells` takes them, and `spread` is the variance of each row's outcome,
-    both as predicted by both models in the mean where they predict the same outcomes: models that rank the rows alike
-    get the same cells, in which noise cancels.
-    """
-
-    sample: Sample
-    sums: Floats
-    spread: Floats
-
-    @classmethod
-    def of(cls, sample: Sample, predicted: Floats) -> ScoredRows:
-        """Rows with what is predicted for them."""
-        sums = np.array(sample.table.sums[:5], dtype=np.float64)
-        sums[3] = np.bincount(sample.cell, sample.row_share * predicted, sums.shape[1]) * float(sums[1].sum())
-        return cls(sample, sums, predicted * (1 - predicted))
-
-    def squared_gap(self, size: int) -> SquaredGap:
-        """In about `size` cells; few distinct scores are cells of their own, as for the interval of one model."""
-        pooled = PooledCells.of(self.sums, size, distinct=min(4.0 * size, float(self.sums[0].sum()) / 3))
-        return SquaredGap.of(self.sample, self.spread, pooled.number[self.sample.cell])
-
-
-@dataclass(frozen=True, eq=False)
 class SquaredGap:
     r"""The squared L2 error in cells, from products of residuals of different clusters (rows, without a group).
 
@@ -68,6 +42,17 @@ class SquaredGap:
     noise: Any
     contributions: Floats
     rows: int
+
+    @classmethod
+    def in_cells(cls, sample: Sample, predicted: Floats, size: int) -> SquaredGap:
+        """In about `size` cells of scores, fewer if these are few; `predicted` is the mean of what both models predict.
+
+        Models that rank the rows alike thus get the same cells, in which noise cancels.
+        """
+        sums = np.array(sample.table.sums[:5], dtype=np.float64)
+        sums[3] = np.bincount(sample.cell, sample.row_share * predicted, sums.shape[1]) * float(sums[1].sum())
+        pooled = PooledCells.of(sums, size, distinct=min(4.0 * size, float(sums[0].sum()) / 3))
+        return cls.of(sample, predicted * (1 - predicted), pooled.number[sample.cell])
 
     @classmethod
     def of(cls, sample: Sample, spread: Floats, cell: Numbers) -> SquaredGap:
@@ -240,11 +225,11 @@ class Resolutions:
         predicted = [one.rows.predicted.astype(np.float64) for one in (a, b)]
         if same:
             predicted = [(predicted[0] + predicted[1]) / 2] * 2
-        models = [ScoredRows.of(*one) for one in zip((a, b), predicted, strict=True)]
+        models = list(zip((a, b), predicted, strict=True))
         most = max(LEAST_CELLS, effective_n / LEAST_ROWS)
         first = min(most, max(LEAST_CELLS, FINENESS * np.sqrt(effective_n)))
         sizes = [round(first * 2**k) for k in range(RUNGS) if k == 0 or first * 2**k <= most]
-        gaps = ([model.squared_gap(size) for model in models] for size in sizes)
+        gaps = ([SquaredGap.in_cells(*model, size) for model in models] for size in sizes)
         found = [SquaredErrors.of(x, y) if same else SquaredErrors.of_own_outcomes(x, y) for x, y in gaps]
         freedom = effective_clusters(a.by_cluster(a.row_share[:, None])[:, 0]) - 1
         return cls([one.with_total_of(found[0]) for one in found], freedom)
