@@ -142,8 +142,11 @@ def sums_by_index(rows: Rows, index: Indexer, size: int, *, squares: bool = True
         if rows.weight is not None or rows.role != "both":
             for total, values in zip(totals, chunk.sums(), strict=True):
                 total += np.bincount(where, values, size)
-        else:
-            _add_unweighted(totals, chunk, where)
+            continue
+        p, y = chunk.predicted.astype(np.float64, copy=False), chunk.observed.astype(np.float64, copy=False)
+        totals[:3] += np.bincount(where, minlength=size)  # count, weight and squared weight are one
+        for total, values in zip(totals[3:], (p, y, p * p, p * y, y * y), strict=True):
+            total += np.bincount(where, values, size)
     return totals
 
 
@@ -200,15 +203,6 @@ def unit_bins(edges: Floats) -> int | None:
 
 def _chunks(rows: Rows) -> Iterator[slice]:
     return (slice(start, start + CHUNK) for start in range(0, len(rows.key), CHUNK))
-
-
-def _add_unweighted(totals: Floats, chunk: Rows, index: NDArray[np.intp]) -> None:
-    """Count, weight and squared weight are one; six passes instead of eight, and no copies."""
-    size = totals.shape[1]
-    p, y = chunk.predicted.astype(np.float64, copy=False), chunk.observed.astype(np.float64, copy=False)
-    totals[:3] += np.bincount(index, minlength=size)
-    for total, values in zip(totals[3:], (p, y, p * p, p * y, y * y), strict=True):
-        total += np.bincount(index, values, size)
 
 
 def _plain_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:

@@ -344,8 +344,13 @@ def table_p_value(
         variance, residual, fourth, *counts = sums
         spread, q = float((2 + fourth / variance**2).sum()), float((residual**2 / variance).sum())
         squares.append((float(gammaincc(m * m / spread, q * m / spread)), way.features))
-        tails = _bernstein(residual, variance, heaviest) if weighted else _event_tails(*counts)
-        cells.append((float(tails.min()), way.features))
+        if weighted:
+            tail = np.exp(-(residual**2) / (variance + heaviest * np.abs(residual) / 3) / 2)
+        else:
+            count, events, expected = counts
+            above = event_tail(events, count, expected)
+            tail = np.minimum(above, event_tail(count - events, count, count - expected))
+        cells.append((min(1.0, 2 * float(tail.min())), way.features))
         tested += m
     if not squares:
         return 1.0, ()
@@ -359,13 +364,3 @@ def _pooled(sums: Floats) -> Floats:
     large = sums[0] >= _LEAST_VARIANCE
     rest = sums[:, ~large].sum(axis=1, keepdims=True)
     return np.concatenate([sums[:, large], rest[:, rest[0] >= _LEAST_VARIANCE]], axis=1)
-
-
-def _event_tails(count: Floats, events: Floats, expected: Floats) -> Floats:
-    above, below = event_tail(events, count, expected), event_tail(count - events, count, count - expected)
-    return np.minimum(1.0, 2 * np.minimum(above, below))
-
-
-def _bernstein(residual: Floats, variance: Floats, heaviest: float) -> Floats:
-    square = residual**2 / (variance + heaviest * np.abs(residual) / 3)
-    return np.minimum(1.0, 2 * np.exp(-square / 2))

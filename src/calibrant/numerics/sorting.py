@@ -151,8 +151,13 @@ def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[n
 def _sorted(rows: Rows) -> SortedRows:
     if rows.plain_binary:
         fast = compiled(len(rows.key), saves=4.0) if _contiguous(rows) else None
-        if fast is not None:
-            return _sorted_by_code(fast, rows)
+        if fast is not None:  # a pass before the sort and one after it, which also counts the runs
+            code = np.empty(len(rows.key), np.int32 if rows.key.dtype == np.float32 else np.int64)
+            fast.encode(rows.key.view(code.dtype), rows.observed, code)
+            code.sort()
+            observed = np.empty(len(code), np.int8)
+            runs, key = int(fast.decode(code, observed)), code.view(rows.key.dtype)
+            return SortedRows(Rows(key, key, observed), runs)
         key, observed = sort_with_outcomes(rows.key, rows.observed)
         ordered = Rows(key, key, observed)
     elif rows.plain and rows.role != "both":
@@ -161,17 +166,6 @@ def _sorted(rows: Rows) -> SortedRows:
     else:
         ordered = rows.take(np.argsort(rows.key, kind="stable"))
     return SortedRows(ordered, 1 + int(np.count_nonzero(ordered.key[1:] != ordered.key[:-1])))
-
-
-def _sorted_by_code(fast: ModuleType, rows: Rows) -> SortedRows:
-    """`sort_with_outcomes` and the number of its runs, with a compiled pass before the sort and one after it."""
-    code = np.empty(len(rows.key), np.int32 if rows.key.dtype == np.float32 else np.int64)
-    fast.encode(rows.key.view(code.dtype), rows.observed, code)
-    code.sort()
-    observed = np.empty(len(code), np.int8)
-    runs = int(fast.decode(code, observed))
-    key = code.view(rows.key.dtype)
-    return SortedRows(Rows(key, key, observed), runs)
 
 
 def sort_with_outcomes(

@@ -113,19 +113,17 @@ class PUInversion(validation.Simulated):
             prior_interval=self.prior_interval,
         )
         lowest = max(min(low for low, _ in ends), limit)
+        prior = f"a prior with standard error {self.prior_error:g}" if self.prior_error else "a known prior"
+        if self.prior_interval is not None:
+            prior = "a prior between {:g} and {:g}".format(*self.prior_interval)
         return Interval(
             float(lowest) ** power,
             float(max(lowest, *(high for _, high in ends))) ** power,
             level=level,
             method=repr(self),
-            assumption=f"positives labelled at random; independent rows; a gap smooth in the score; {self._of_prior()}",
+            assumption=f"positives labelled at random; independent rows; a gap smooth in the score; {prior}",
             target=Target("true error", norm),
         )
-
-    def _of_prior(self) -> str:
-        if self.prior_interval is not None:
-            return "a prior between {:g} and {:g}".format(*self.prior_interval)
-        return f"a prior with standard error {self.prior_error:g}" if self.prior_error else "a known prior"
 
     def _priors(self, table: BinTable) -> Iterator[BinTable]:
         """The table with each of the priors."""

@@ -111,7 +111,11 @@ class ScalingBinning(BinaryRecalibrator):
     bins: Cut | int = EqualMass(15)
 
     def _fit_cells(self, cells: BinomialCells) -> None:
-        self.scaling_ = fitted_inside(self.scaling, Platt(), cells)
+        self.scaling_ = clone(Platt() if self.scaling is None else self.scaling)
+        if not isinstance(self.scaling_, BinaryRecalibrator):
+            fail(f"A binary map is needed here, e.g. Platt(); got {self.scaling!r}.", TypeError)
+        self.scaling_._set_one_event(cells.total)
+        self.scaling_._fit_cells(cells)
         scaled = self.scaling_._map(cells.scores)
         order = np.argsort(scaled, kind="stable")
         seen = BinomialCells(Scores(scaled[order], logits=False), cells.weight[order], cells.positive[order])
@@ -128,16 +132,6 @@ class ScalingBinning(BinaryRecalibrator):
         seen = ScoreExpressions((scores.probability,), logits=False)
         scaled = ScoreExpressions((self.scaling_._map_expression(seen),), logits=False, exact=False)
         return scaled.steps("probability", self.edges_[1:-1], self.values_)
-
-
-def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells) -> Any:
-    """A clone of `inner` fitted to validated cells."""
-    chosen = clone(default if inner is None else inner)
-    if not isinstance(chosen, BinaryRecalibrator):
-        fail(f"A binary map is needed here, e.g. Platt(); got {inner!r}.", TypeError)
-    chosen._set_one_event(cells.total)
-    chosen._fit_cells(cells)
-    return chosen
 
 
 def edges_of(cells: BinomialCells, bins: Cut | int) -> Floats:
@@ -209,7 +203,7 @@ class BayesianBinning(StepMap, BinaryRecalibrator):
     strength: float = 2.0
 
     def _fit_cells(self, cells: BinomialCells) -> None:
-        models = {len(edges) - 1: (edges, values, score) for edges, values, score in self._models(cells)}
+        models = self._models(cells)
         scores = np.array([score for *_, score in models.values()])
         shares = np.exp(scores - scores.max())
         shares /= shares.sum()
@@ -223,19 +217,20 @@ class BayesianBinning(StepMap, BinaryRecalibrator):
             self.values_ += share / total * values[bin_of(middle, edges)]
         self.evidence_ = {str(size): share / total for size, share in kept}
 
-    def _models(self, cells: BinomialCells) -> list[tuple[Floats, Floats, float]]:
-        """Edges, values and log evidence of each binning."""
+    def _models(self, cells: BinomialCells) -> dict[int, tuple[Floats, Floats, float]]:
+        """Edges, values and log evidence of each binning, by its number of bins."""
         running, equal_mass = np.cumsum(cells.weight), RunningWeight.of(cells.weight)
         positives = np.concatenate([[0.0], np.cumsum(cells.positive)])
         weights = np.concatenate([[0.0], running])
         root = max(running[-1], 1.0) ** (1 / 3)
         most = max(1, min(int(np.ceil(running[-1] / 5)), int(np.ceil(10 * root))))
-        models = []
+        models = {}
         for number in range(max(1, min(int(root / 10), most)), most + 1):
             at = equal_mass.cuts(number).astype(np.intp)
             inner = cells.probability[at[1:-1] - 1].astype(np.float64)
             edges = np.concatenate([[0.0], inner, [1.0]])
-            models.append((edges, *self._posterior(edges, np.diff(weights[at]), np.diff(positives[at]))))
+            found = self._posterior(edges, np.diff(weights[at]), np.diff(positives[at]))
+            models[len(edges) - 1] = (edges, *found)
         return models
 
     def _posterior(self, edges: Floats, weight: Floats, positive: Floats) -> tuple[Floats, float]:

@@ -177,7 +177,9 @@ def _undamaged(source: Path, document: dict[str, Any], version: int) -> Any:
 def encode(value: Any) -> Any:
     """`value` in types JSON has; maps, options, arrays, bytes and tuples become small tagged objects."""
     if isinstance(value, Stored):
-        name = {"__map__": type(value).__name__, "room": _room_of(type(value))}
+        package, *rest = type(value).__module__.split(".")
+        room = rest[0] if package == "calibrant" and rest[0] in _ROOMS else None  # of one that was registered
+        name = {"__map__": type(value).__name__, "room": room}
         return name | {"params": encode(value._params()), "state": encode(value._state())}
     if dataclasses.is_dataclass(value) and type(value).__name__ in _OPTIONS:
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
@@ -244,12 +246,6 @@ def _require_finite(value: Any, name: str, *, infinite: bool) -> None:
 
 def _is_fitted_name(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and name.isidentifier()
-
-
-def _room_of(cls: type) -> str | None:
-    """The package of a map of Calibrant; None for one that was registered."""
-    package, *rest = cls.__module__.split(".")
-    return rest[0] if package == "calibrant" and rest[0] in _ROOMS else None
 
 
 def _known_class(name: str, room: str | None) -> type:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -172,7 +172,8 @@ class ExchangeableStretch(OutputRecalibrator):
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         if self.equation not in ("auto", "moments", "ranks"):
             fail(f"equation must be 'auto', 'moments' or 'ranks', got {self.equation!r}.", ValueError)
-        data = _with_spread(task)
+        data = cast(Samples, task)  # all else is refused before
+        validation.require("draws", data.draws, data.std > 0, "must not be all alike in a row: their spread is zero")
         by_ranks = self.equation == "ranks" or (self.equation == "auto" and _skewed(data))
         solve = _rank_stretch if by_ranks else common.stretch_factor
         shift, factor = 0.0, solve(data)
@@ -198,13 +199,6 @@ class ExchangeableStretch(OutputRecalibrator):
 
     def _try(self) -> None:
         self._transform(Samples([0.0, 0.0], [[-1.0, 1.0], [0.0, 1e3]]))
-
-
-def _with_spread(task: Forecast) -> Samples:
-    if not isinstance(task, Samples):  # pragma: no cover - refused before
-        raise TypeError(type(task).__name__)
-    validation.require("draws", task.draws, task.std > 0, "must not be all alike in a row: their spread is zero")
-    return task
 
 
 def stands_out(t: float) -> float:
