@@ -30,12 +30,7 @@ _KEEP: ContextVar[bool] = ContextVar("keep", default=False)
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """In the block, `replacing` replaces no file: where there is one, even one that has just come, it raises.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, creating(), replacing(Path(folder) / "new.txt") as place:
-    ...     _ = place.write_text("whole")
-    """
+    """In the block, `replacing` replaces no file: where there is one, even one that has just come, it raises."""
     before = _KEEP.set(True)
     try:
         yield
@@ -51,14 +46,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     a crash of the machine leaves no empty file. The new file has the permissions of the old one; of a symbolic link the
     file it points to is replaced; into a pipe or a device the content is copied once it is complete. Temporary files
     that killed processes left behind for the same `path` are removed.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder) / "a.txt"
-    ...     with replacing(target) as place:
-    ...         _ = place.write_text("whole")
-    ...     target.read_text()
-    'whole'
     """
     old, keep = _status(path), _KEEP.get()
     if old is not None and keep:
@@ -94,9 +81,6 @@ def folder_locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Keep other processes that ask for the same lock, on the folder of `path`, waiting until the block ends.
 
     Nothing is written, so nothing is left behind; the system releases the lock of a process that dies.
-
-    >>> with folder_locked("table.parquet"):
-    ...     pass
     """
     if fcntl is None:  # pragma: no cover - Windows
         yield

@@ -4,7 +4,8 @@ import typer
 from typer.testing import CliRunner
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.options import SHARED, TASK, Files, columns_of, takes
+from calibrant.cli.console import in_shell
+from calibrant.cli.options import SHARED, TASK, Files, columns_of, in_words, takes
 
 
 def test_a_command_gets_what_its_shared_options_say():
@@ -42,3 +43,13 @@ def test_every_shared_option_is_a_field_or_a_way_to_read():
 
 def test_examples_of_columns_of() -> None:
     assert columns_of(truth="y", prob=["p"], by=None).prob == ("p",)
+
+
+def test_options_in_words():
+    columns = Columns("paid back", ("score",), where="day > 3", percent=True)
+    assert in_words(columns) == "--truth 'paid back' --prob score --where 'day > 3' --percent"
+    assert [in_shell(word) for word in ("p_1", "month >= '2026-07'", "paid $")] == [
+        "p_1",
+        "\"month >= '2026-07'\"",
+        "'paid $'",
+    ]

@@ -131,3 +131,12 @@ def test_the_rows_of_one_model_are_a_condition():
 def test_reports_without_maps_stay_as_they_are():
     few = cal.report([0, 1], [0.2, 0.7])
     assert with_own_commands(few, ["a.csv"], Columns()) is few
+
+
+def test_commands_for_a_file():
+    assert commands("Platt", ["paid.csv"], Columns("fraud", ("score",))).splitlines() == [
+        "calibrant recalibrate paid.csv --truth fraud \\",
+        "    --prob score --method platt -o map.json",
+        "calibrant apply map.json new.csv --prob score \\",
+        "    -o recalibrated.csv",
+    ]

@@ -150,3 +150,9 @@ def test_a_feature_of_another_kind_is_refused():
         Feature.from_dict({"name": "x", "kind": "?", "cuts": [], "values": []})
     with pytest.raises(ValueError, match="not those of a fit"):
         Feature.from_dict({"name": "x", "kind": "number", "cuts": [2.0, 1.0], "values": []})
+
+
+def test_examples_of_coded_and_readable():
+    features, codes = coded({"age": [30, 40, None], "who": ["a", "b", "a"]}, 3)
+    assert (features[0].cuts, codes[0].tolist(), features[0].words(1, 1)) == ((40.0,), [0, 1, 2], "age >= 40")
+    assert (readable(0.1234, 0.1391), readable(17.2, 23.0), readable(4.0, 4.0)) == (0.13, 20.0, 4.0)

@@ -9,7 +9,17 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.groups import MISSING, MissingGroup, group_names, group_texts, groups, missing_name, quantile_groups
+from calibrant.data.groups import (
+    MISSING,
+    MissingGroup,
+    are_numbers,
+    group_names,
+    group_texts,
+    groups,
+    in_order,
+    missing_name,
+    quantile_groups,
+)
 
 NAMED = {
     "text": (["b", None, "a", "b"], ["a", "b", MISSING], [1, 2, 0, 1]),
@@ -111,3 +121,16 @@ def test_examples_of_group_texts() -> None:
 
 def test_examples_of_missing_name() -> None:
     assert missing_name(["a", "(missing)"]) == "((missing))"
+
+
+def test_examples_of_groups():
+    names, index = group_names(["b", None, "a", "b"])
+    assert (names, index.tolist()) == (["a", "b", "(missing)"], [1, 2, 0, 1])
+    names, index = group_names([2.0, float("nan"), 1.0])
+    assert (names, index.tolist()) == ([1.0, 2.0, "(missing)"], [1, 2, 0])
+    names, index, numbers = in_order(np.array(["10", "2", "10"]))
+    assert (names.tolist(), index.tolist(), numbers) == (["2", "10"], [1, 0, 1], True)
+    assert (are_numbers(["1", "2.5"]), are_numbers([True, False]), are_numbers(["1", "all"])) == (True, False, False)
+    names, index = quantile_groups([1.0, 2.0, 3.0, 40.0, 50.0, float("nan")], 2)
+    assert (names, index.tolist()) == (["<= 3", "> 3", "(missing)"], [0, 0, 0, 1, 1, 2])
+    assert quantile_groups(["a", "b", "c"], 2) is quantile_groups([1, 0, 1], 2) is None

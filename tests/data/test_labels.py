@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.labels import numbered
+from calibrant.data.labels import class_codes, numbered
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], 40)
@@ -239,3 +239,10 @@ def test_a_message_lists_five_labels():
     names = [f"c{k}" for k in range(12)]
     with pytest.raises(cal.InvalidPredictions, match=r"'c0', 'c1', 'c2', 'c3', 'c4', \.\.\. \(12 in all\)"):
         cal.Multiclass(["c0", "z"], pd.DataFrame(np.full((2, 12), 1 / 12), columns=names))
+
+
+def test_examples_of_class_codes():
+    codes, known = class_codes(np.array(["dog", "cat"]), 2, names=("p_cat", "p_dog"))
+    assert (codes.tolist(), known) == ([1, 0], ("cat", "dog"))
+    data = cal.Multiclass(["dog"], [[0.8, 0.2]], classes=["cat", "dog"]).in_order_of(["dog", "cat"])
+    assert data.y_prob.tolist() == [[0.2, 0.8]]

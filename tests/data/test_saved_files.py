@@ -3,7 +3,7 @@
 import pytest
 
 import calibrant as cal
-from calibrant.data.saved_files import DEEPEST, InvalidFile, layout_version, parsed_json
+from calibrant.data.saved_files import DEEPEST, InvalidFile, layout_version, parsed_json, reading_back
 
 
 def test_invalid_files_are_value_errors_and_public():
@@ -49,3 +49,9 @@ def test_a_newer_version_asks_for_an_upgrade():
 
 def test_examples_of_parsed_json() -> None:
     assert parsed_json(b'{"a": [1, 2]}', "map.json", "a map") == {"a": [1, 2]}
+
+
+def test_what_is_lacking_is_named():
+    said = r"^map\.json is not a valid map: it lacks 'state'\.$"
+    with pytest.raises(InvalidFile, match=said), reading_back("map.json", "a valid map"):
+        {}["state"]

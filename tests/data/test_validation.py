@@ -9,6 +9,7 @@ import torch
 
 import calibrant as cal
 from calibrant import InvalidPredictions
+from calibrant.data import validation
 from calibrant.data.validation import class_probabilities, label_shares, of_logits
 
 CONTAINERS = {
@@ -210,3 +211,8 @@ def test_outcomes_are_one_class_or_probabilities_of_classes():
     for wrong in ([[1, 1]], [[0, 0]], [[2, -1]]):
         with pytest.raises(cal.InvalidPredictions, match=r"single 1 per row, or probabilities .*, but 1 of 1"):
             label_shares(np.array(wrong))
+
+
+def test_a_seed_is_a_whole_number():
+    with pytest.raises(ValueError, match=r"^seed must be a whole number of at least 0, got 1\.5\.$"):
+        validation.seed(1.5)

@@ -64,11 +64,7 @@ def refuse(broken: object, message: str) -> None:
 
 
 def in_shell(word: str) -> str:
-    """A word as one would type it in a shell: in double quotes where these are enough.
-
-    >>> print(in_shell("p_1"), in_shell("month >= '2026-07'"), in_shell("paid $"))
-    p_1 "month >= '2026-07'" 'paid $'
-    """
+    """A word as one would type it in a shell: in double quotes where these are enough."""
     quoted = shlex.quote(word)
     return f'"{word}"' if "'" in word and not set(word) & set('"$`!\\\n') else quoted
 

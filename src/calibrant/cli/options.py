@@ -123,11 +123,7 @@ def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: An
 
 
 def in_words(columns: Columns, names: Sequence[str] = TASK) -> str:
-    """The options that give these columns, as one would type them in a shell.
-
-    >>> in_words(Columns("paid back", ("score",), where="day > 3", percent=True))
-    "--truth 'paid back' --prob score --where 'day > 3' --percent"
-    """
+    """The options that give these columns, as one would type them in a shell."""
     reading = {"hive": columns.reading.hive, "decimal_comma": columns.reading.decimal == ","}
     said = []
     for name in (name for name in SHARED if name in names):

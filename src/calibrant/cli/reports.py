@@ -111,15 +111,9 @@ def with_own_commands(found: Report, files: Sequence[str], columns: Columns) -> 
 
 
 def commands(map_class: str, files: Sequence[str], columns: Columns) -> str:
-    r"""Fit a map to files of predictions with outcomes, and apply it to a file of new rows with the same columns.
+    """Fit a map to files of predictions with outcomes, and apply it to a file of new rows with the same columns.
 
     The second is left out where predictions are SQL, which `apply` does not take.
-
-    >>> print(commands("Platt", ["paid.csv"], Columns("fraud", ("score",))))
-    calibrant recalibrate paid.csv --truth fraud \
-        --prob score --method platt -o map.json
-    calibrant apply map.json new.csv --prob score \
-        -o recalibrated.csv
     """
     from calibrant.cli.options import PREDICTIONS, in_words
 

@@ -37,14 +37,8 @@ OTHER, MISSING = "(other)", "(missing)"
 class Feature:
     """How one column becomes codes 0, 1, ..., of which the last stands for missing.
 
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "flag", "category"}
-    cuts : tuple of float
-        The code of a number is how many cuts are at most as large. A flag is 0 or 1.
-    values : tuple of str
-        The code of a category is its place here; all others have the last code but one.
+    The code of a number is how many `cuts` are at most as large. A flag is 0 or 1. The code of a category is its place
+    in `values`; all others have the last code but one.
     """
 
     name: str
@@ -137,24 +131,9 @@ class Column:
 def coded(
     X: Any, length: int, *, features: Sequence[Feature] | None = None, rows: NDArray[np.intp] | None = None
 ) -> tuple[list[Feature], list[FeatureCodes]]:
-    """Features, sorted by name, and the codes of the rows; of these features, if they are known from a fit.
+    """Features of a frame, a mapping or an array, sorted by name, and the codes of the rows (of `rows`, if given).
 
-    Parameters
-    ----------
-    X : data frame, mapping of columns, or array of one or two dimensions
-        The columns of arrays are called x0, x1, ....
-    length : int
-        Number of rows.
-    features : sequence of Feature, optional
-        Other columns are ignored.
-    rows : array of int, optional
-        The rows that count; by default all.
-
-    Examples
-    --------
-    >>> features, codes = coded({"age": [30, 40, None], "who": ["a", "b", "a"]}, 3)
-    >>> features[0].cuts, codes[0], features[0].words(1, 1)
-    ((40.0,), array([0, 1, 2], dtype=uint8), 'age >= 40')
+    With `features` that are known from a fit, other columns are ignored. The columns of arrays are called x0, x1, ....
     """
     given = dict(_columns(X))
     if features is None:
@@ -204,10 +183,8 @@ def _read(name: str, values: Any) -> NDArray[Any]:
         array, missing = read(values)
     except UnreadableArrayError as error:
         raise InvalidPredictions(error.about(name)) from error.__cause__
-    if missing is not None and array.dtype != object:  # a masked array
-        array = array.astype(object)
     if missing is not None:
-        array = array.copy()
+        array = array.astype(object)  # a copy
         array[missing] = None
     return array
 
@@ -239,10 +216,8 @@ def _column(name: str, values: Any, length: int) -> Column:
 
 def _of_array(shown: str, array: NDArray[Any]) -> Column:
     kind = array.dtype.kind
-    if kind == "O":
+    if kind in "OUS":
         return _of_objects(shown, array.tolist())
-    if kind in "US":
-        return Column("category", np.empty(0), [_text(value) for value in array.tolist()])
     if kind not in "fiub":
         fail(f"{shown} must hold numbers, booleans or text, got {array.dtype}.")
     numbers = array.astype(np.float64)
@@ -259,18 +234,15 @@ def _of_objects(shown: str, values: list[Any]) -> Column:
     """Numbers, truth values or texts, with missing ones among them."""
     values = [None if is_missing(value) else value for value in values]
     kinds = {type(value) for value in values} - {type(None)}
-    if all(issubclass(kind, bool | np.bool_) for kind in kinds) and kinds:
-        return Column("flag", np.array([np.nan if value is None else float(value) for value in values]))
-    if all(issubclass(kind, int | float | np.number | Decimal) for kind in kinds):
-        return _of_array(shown, np.array([np.nan if value is None else float(value) for value in values]))
+    flags = all(issubclass(kind, bool | np.bool_) for kind in kinds) and bool(kinds)
+    if flags or all(issubclass(kind, int | float | np.number | Decimal) for kind in kinds):
+        numbers = np.array([np.nan if value is None else float(value) for value in values])
+        return Column("flag", numbers) if flags else _of_array(shown, numbers)
     if not all(issubclass(kind, str | bytes) for kind in kinds):
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
         fail(f"{shown} must hold numbers, booleans or text, got values of type {names}: convert them to one of them.")
-    return Column("category", np.empty(0), [None if value is None else _text(value) for value in values])
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode(errors="backslashreplace")
+    decoded = (value.decode(errors="backslashreplace") if isinstance(value, bytes) else value for value in values)
+    return Column("category", np.empty(0), list(decoded))
 
 
 def _cuts(numbers: Floats) -> list[float]:
@@ -283,9 +255,12 @@ def _cuts(numbers: Floats) -> list[float]:
     rows = np.diff(np.append(starts, len(known)))
     heavy = np.flatnonzero(rows > len(known) / _CODES)
     parts = max(_CODES - 2 * len(heavy), 4)
-    cuts = (
-        [] if len(heavy) == len(distinct) else _quantile_cuts(np.delete(distinct, heavy), np.delete(rows, heavy), parts)
-    )
+    cuts: list[float] = []
+    if len(heavy) < len(distinct):  # each near its quantile, within a quarter of a step
+        light, running = np.delete(distinct, heavy), np.cumsum(np.delete(rows, heavy)) / np.delete(rows, heavy).sum()
+        at = np.arange(1, parts) / parts
+        ends = (light[np.minimum(running.searchsorted(at + by / parts), len(light) - 1)] for by in (-0.25, 0.25))
+        cuts = [readable(low, high) for low, high in zip(*(end.tolist() for end in ends), strict=True)]
     for k in heavy.tolist():
         cuts.append(float(distinct[k]))
         if k + 1 < len(distinct):
@@ -293,22 +268,8 @@ def _cuts(numbers: Floats) -> list[float]:
     return sorted({cut for cut in cuts if cut > distinct[0]})
 
 
-def _quantile_cuts(distinct: Floats, rows: NDArray[np.intp], parts: int) -> list[float]:
-    """Readable numbers near the quantiles: each within a quarter of a step of its own."""
-    running = np.cumsum(rows) / rows.sum()
-    at = np.arange(1, parts) / parts
-    low, high = (
-        distinct[np.minimum(running.searchsorted(at + shift / parts), len(distinct) - 1)] for shift in (-0.25, 0.25)
-    )
-    return [readable(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-
-
 def readable(low: float, high: float) -> float:
-    """The number with the fewest digits in (low, high]; `high` itself where that is not above `low`.
-
-    >>> readable(0.1234, 0.1391), readable(17.2, 23.0), readable(4.0, 4.0)
-    (0.13, 20.0, 4.0)
-    """
+    """The number with the fewest digits in (low, high]; `high` itself where that is not above `low`."""
     if not high > low or math.isinf(high - low):
         return high
     power = math.floor(math.log10(high - low)) + 1

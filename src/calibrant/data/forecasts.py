@@ -45,9 +45,14 @@ class Forecast(Predictions):
         return len(self.y_true)
 
     @property
-    def outputs(self) -> Sequence[Forecast]:
+    def outputs(self) -> Sequence[Self]:
         """One task per output column."""
-        return [self]
+        if self.y_true.ndim == 1:
+            return [self]
+        return [self._output(column)._of_rows_of(self) for column in range(self.y_true.shape[1])]
+
+    def _output(self, column: int) -> Self:
+        raise NotImplementedError  # pragma: no cover - of kinds that have one output
 
     @property
     def flat_weight(self) -> Floats | None:
@@ -89,36 +94,29 @@ class Gaussian(Forecast):
     def __init__(
         self, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, weight: Column = None, group: Column = None
     ) -> None:
-        self._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
-        self._check(y_true, mean, std)
-        self._attach(weight, group)
+        self._borrow(y_true, mean, std, weight, group)
         self._freeze()
 
     @classmethod
     def borrowing(
         cls, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, weight: Column = None, group: Column = None
-    ) -> Gaussian:
+    ) -> Self:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
-        made._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
-        made._check(y_true, mean, std)
-        made._attach(weight, group)
+        made._borrow(y_true, mean, std, weight, group)
         return made
 
-    def _check(self, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> None:
+    def _borrow(self, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, weight: Column, group: Column) -> None:
+        self._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
         self.y_true = as_outputs("y_true", y_true, None)
         self.mean = as_outputs("mean", mean, self.y_true.shape)
         self.std = as_outputs("std", std, self.y_true.shape)
         validation.require("std", self.std, (self.std > 0).reshape(len(self), -1).all(axis=1), "must be positive")
+        self._attach(weight, group)
 
-    @property
-    def outputs(self) -> Sequence[Gaussian]:
-        """One task per output column."""
-        if self.y_true.ndim == 1:
-            return [self]
-        each = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
-        made = [Gaussian.borrowing(*columns, weight=self.weight, group=self.group) for columns in each]
-        return [one._of_rows_of(self) for one in made]
+    def _output(self, column: int) -> Self:
+        some = (values[:, column] for values in (self.y_true, self.mean, self.std))
+        return self.borrowing(*some, weight=self.weight, group=self.group)
 
     def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
@@ -358,14 +356,8 @@ class Distribution(Forecast):
         some.y_true, some.dist = self.y_true[number], _TakenRows(self.dist, number, self.y_true.shape)
         return some
 
-    @property
-    def outputs(self) -> Sequence[Distribution]:
-        """One task per output column."""
-        if self.y_true.ndim == 1:
-            return [self]
-        each = [(y, _Column(self.dist, j)) for j, y in enumerate(self.y_true.T)]
-        made = [Distribution(y, dist, weight=self.weight, group=self.group) for y, dist in each]
-        return [one._of_rows_of(self) for one in made]
+    def _output(self, column: int) -> Self:
+        return type(self)(self.y_true[:, column], _Column(self.dist, column), weight=self.weight, group=self.group)
 
     @property
     def mean(self) -> Floats:

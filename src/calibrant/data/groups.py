@@ -42,13 +42,6 @@ def group_names(
     None, NaN, NaT, pandas' NA and masked entries are one group, the last, called "(missing)", or "((missing))" where a
     group of that name exists. Dates of NumPy are named by their text. Values of several types are told apart: 1 is
     another group than "1".
-
-    Examples
-    --------
-    >>> group_names(["b", None, "a", "b"])
-    (['a', 'b', '(missing)'], array([1, 2, 0, 1]))
-    >>> group_names([2.0, float("nan"), 1.0])
-    ([1.0, 2.0, '(missing)'], array([1, 2, 0]))
     """
     labels, missing = _read(name, values, length)
     if not missing.any():
@@ -63,11 +56,6 @@ def in_order(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], bool
     """The distinct names of groups, numbers in their order and others in that of `group_names`, and each row's number.
 
     The third says whether the groups are numbers, also numbers written as texts, so that their order has a meaning.
-
-    Examples
-    --------
-    >>> in_order(np.array(["10", "2", "10"]))
-    (array(['2', '10'], dtype='<U2'), array([1, 0, 1]), True)
     """
     names, index = np.unique(values, return_inverse=True)
     if names.dtype.kind in "iuf":
@@ -82,13 +70,7 @@ def in_order(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], bool
 
 
 def are_numbers(names: list[Any]) -> bool:
-    """Whether all names of groups are numbers, or texts of numbers.
-
-    Examples
-    --------
-    >>> are_numbers(["1", "2.5"]), are_numbers([True, False]), are_numbers(["1", "all"])
-    (True, False, False)
-    """
+    """Whether all names of groups are numbers, or texts of numbers."""
     return _numbers(names) is not None
 
 
@@ -113,13 +95,6 @@ def quantile_groups(
 
     None if the values are no numbers, or have at most as many distinct ones as there would be ranges: then each value
     is a group. Equal numbers are never divided, so that there may be fewer ranges.
-
-    Examples
-    --------
-    >>> quantile_groups([1.0, 2.0, 3.0, 40.0, 50.0, float("nan")], 2)
-    (['<= 3', '> 3', '(missing)'], array([0, 0, 0, 1, 1, 2]))
-    >>> quantile_groups(["a", "b", "c"], 2) is quantile_groups([1, 0, 1], 2) is None
-    True
     """
     numbers, missing = _read(name, values, length)
     if numbers.dtype.kind not in "iuf":

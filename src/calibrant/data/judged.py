@@ -166,29 +166,25 @@ class Judged(Predictions):
                 "without any is in calibrant.without_labels."
             )
         self.scores = _with_gaps("judge", judge, len(self), columns=True)
-        self.label_weight, self.sampled = self._weights(weight), weight is not None
+        self.label_weight, self.sampled = self.known.astype(np.float64), weight is not None
+        if weight is not None:
+            given = _with_gaps("weight", weight, len(self))
+            rule = "must be positive and finite where gold is known"
+            remedy = " Pass 1 / the probability with which each row was chosen to be labelled."
+            fits = ~self.known | ((given > 0) & np.isfinite(given))
+            validation.require("weight", given, fits, rule, remedy=remedy)
+            self.label_weight = np.where(self.known, given, 0.0)
         columns = _by_columns(by, len(self), self.require_same_rows)
         self.by_names = {name: names for name, (names, _) in columns.items()}
         codes = [index for _, index in columns.values()]
         self.by_codes = np.stack(codes, axis=1) if codes else np.zeros((len(self), 0), np.intp)
-        self.names = {
-            "gold": _name(gold) or "gold",
-            "p": _name(p) or "p",
-            "judge": _judge_names(judge, self.scores.shape[1]),
-            "weight": None if weight is None else _name(weight) or "weight",
-            "group": None if group is None else _name(group) or "group",
-        }
+        one = {"gold": gold, "p": p, "weight": weight, "group": group}
+        self.names = {name: None if values is None else _name(values, name) for name, values in one.items()}
+        judges, number = getattr(judge, "column_names", getattr(judge, "columns", ())), self.scores.shape[1]
+        numbered = [_name(judge, "judge" if number == 1 else f"judge {k + 1}") for k in range(number)]
+        self.names["judge"] = [str(name) for name in judges] or numbered
         self._attach(None, group)
         self._freeze()
-
-    def _weights(self, weight: ArrayLike | None) -> Floats:
-        if weight is None:
-            return self.known.astype(np.float64)
-        given = _with_gaps("weight", weight, len(self))
-        rule = "must be positive and finite where gold is known"
-        remedy = " Pass 1 / the probability with which each row was chosen to be labelled."
-        validation.require("weight", given, ~self.known | ((given > 0) & np.isfinite(given)), rule, remedy=remedy)
-        return np.where(self.known, given, 0.0)
 
     def __len__(self) -> int:
         return len(self.y_prob)
@@ -320,15 +316,9 @@ def _with_gaps(name: str, values: ArrayLike, length: int, *, columns: bool = Fal
     return found
 
 
-def _name(column: Any) -> str:
-    """The name of a column of a data frame; "" of anything else."""
-    return str(getattr(column, "name", None) or "")
-
-
-def _judge_names(judge: Any, number: int) -> list[str]:
-    """The names of the columns of scores."""
-    named = [str(name) for name in getattr(judge, "column_names", getattr(judge, "columns", ()))]
-    return named or [_name(judge) or ("judge" if number == 1 else f"judge {k + 1}") for k in range(number)]
+def _name(column: Any, other: str) -> str:
+    """The name of a column of a data frame; another for anything else."""
+    return str(getattr(column, "name", None) or other)
 
 
 def _by_columns(by: Any, length: int, check: Any) -> dict[str, tuple[list[Any], Codes]]:
@@ -336,9 +326,9 @@ def _by_columns(by: Any, length: int, check: Any) -> dict[str, tuple[list[Any], 
     if hasattr(by, "columns") and hasattr(by, "__getitem__"):
         by = {str(name): by[name] for name in getattr(by, "column_names", by.columns)}
     elif isinstance(by, list | tuple) and not (len(by) and np.ndim(by[0]) == 0):
-        by = {str(getattr(values, "name", None) or f"by[{k}]"): values for k, values in enumerate(by)}
+        by = {_name(values, f"by[{k}]"): values for k, values in enumerate(by)}
     elif not isinstance(by, Mapping):
-        by = {str(getattr(by, "name", None) or "by"): by}
+        by = {_name(by, "by"): by}
     found = {}
     for name, values in by.items():
         check(**{str(name): values})
@@ -370,9 +360,8 @@ def _features(data: Judged) -> Floats:
     parts = [scaled[:, spread > 1e-9] / spread[spread > 1e-9]]
     for codes in data.by_codes.T:
         seen = np.unique(codes[data.known])
-        parts += [
-            (codes[:, None] == seen).astype(np.float64) - np.bincount(codes, minlength=seen[-1] + 1)[seen] / len(data)
-        ]
+        shares = np.bincount(codes, minlength=seen[-1] + 1)[seen] / len(data)
+        parts.append((codes[:, None] == seen).astype(np.float64) - shares)
     return np.concatenate(parts, axis=1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import NO_LISTS, Mask, column_names, ends_in_null
+from calibrant.data.array_likes import NO_LISTS, column_names, ends_in_null
 from calibrant.data.validation import as_array, fail, one_dimension
 from calibrant.numerics.arrays import Codes
 
@@ -33,13 +33,10 @@ def class_codes(
     The labels of the columns are `classes`; else the `names` of the columns, where these are the labels or hold them
     between a prefix and a suffix that all columns share (``p_cat, p_dog``, ``score_0, score_1``); else, for columns
     without names, 0 .. K-1, or the sorted labels where these are K texts.
-
-    >>> class_codes(np.array(["dog", "cat"]), 2, names=("p_cat", "p_dog"))
-    (array([1, 0]), ('cat', 'dog'))
     """
     if labels.dtype.kind == "c":
         fail(f"{name} must hold labels, got complex numbers.")
-    if classes is None and names is None and labels.dtype.kind in "iu" and _within(labels, columns):
+    if classes is None and names is None and labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < columns:
         return labels.astype(np.intp), tuple(range(columns))
     values, inverse = np.unique(labels, return_inverse=True)
     if classes is not None:
@@ -48,12 +45,19 @@ def class_codes(
         known = _matched(values.tolist(), names, name)
     else:
         known = _unnamed(values.tolist(), columns, name)
-    _require_readable(known)
+    unreadable = next((label for label in known if ends_in_null(label)), None)  # another text in an array of labels
+    if unreadable is not None:
+        fail(f"The class {unreadable!r} ends in a null character, which no label in an array does: remove it.")
     code = {label: k for k, label in enumerate(known)}
     lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
     codes = lookup[inverse.reshape(-1)]
     if (lookup < 0).any():
-        _refuse_unknown(labels, codes < 0, values[lookup < 0].tolist(), known, name)
+        bad, unknown = codes < 0, values[lookup < 0].tolist()
+        first, are = int(np.argmax(bad)), "is" if bad.sum() == 1 else "are"
+        fail(
+            f"{name} must be one of the {len(known)} classes {_listed(known)}, but {bad.sum()} of {len(labels)} rows "
+            f"{are} not (first: {name}[{first}] = {labels[first].item()!r}). Unknown: {_listed(unknown)}."
+        )
     return codes, known
 
 
@@ -72,13 +76,6 @@ def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | Non
             "out to go by the names, or reorder the columns."
         )
     return known
-
-
-def _require_readable(labels: Labels) -> None:
-    """Refuse text that is another one in an array of labels."""
-    found = next((label for label in labels if ends_in_null(label)), None)
-    if found is not None:
-        fail(f"The class {found!r} ends in a null character, which no label in an array does: remove it.")
 
 
 def indicator_labels(
@@ -124,10 +121,6 @@ def positive_labels(name: str, values: ArrayLike, positive: Hashable, *, length:
     if positive not in found.tolist():
         fail(f"positive={positive!r} is not a label of {name}, which holds {_listed(found.tolist())}.")
     return (labels == positive).astype(np.int8)
-
-
-def _within(labels: NDArray[Any], columns: int) -> bool:
-    return bool(labels.min() >= 0 and labels.max() < columns)
 
 
 def _unnamed(found: list[Any], columns: int, name: str) -> Labels:
@@ -178,24 +171,9 @@ def _readings(found: list[Any], names: Labels) -> list[Labels]:
         for at in range(len(text))
         if first and text.startswith(first, at)
     }
-    return [_between(texts, before, after) for before, after in ends if _all_between(texts, before, after)]
-
-
-def _all_between(texts: tuple[str, ...], before: str, after: str) -> bool:
-    least = len(before) + len(after)
-    return all(len(text) > least and text.startswith(before) and text.endswith(after) for text in texts)
-
-
-def _between(texts: tuple[str, ...], before: str, after: str) -> tuple[str, ...]:
-    return tuple(text[len(before) : len(text) - len(after)] for text in texts)
-
-
-def _refuse_unknown(labels: NDArray[Any], bad: Mask, unknown: list[Any], known: Labels, name: str) -> None:
-    first, are = int(np.argmax(bad)), "is" if bad.sum() == 1 else "are"
-    fail(
-        f"{name} must be one of the {len(known)} classes {_listed(known)}, but {bad.sum()} of {len(labels)} rows {are} "
-        f"not (first: {name}[{first}] = {labels[first].item()!r}). Unknown: {_listed(unknown)}."
-    )
+    between = (re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL) for before, after in ends)
+    matches = ([pattern.fullmatch(text) for text in texts] for pattern in between)
+    return [tuple(match[1] for match in some if match) for some in matches if all(some)]
 
 
 def _listed(labels: Sequence[Any]) -> str:

@@ -12,8 +12,7 @@ from calibrant.data.array_likes import frozen
 from calibrant.data.groups import groups
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.rows import Role, Rows
+from calibrant.numerics.rows import Rows
 
 Scenario = Literal["case-control", "single-sample"]
 
@@ -96,9 +95,7 @@ class PositiveUnlabeled(Predictions):
         index = validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
         p = validation.probabilities("y_prob", y_prob, clip=clip)
         mark = validation.column("labelled", labelled, length=len(p))
-        validation.require(
-            "labelled", mark, (mark == 1) | (mark == 0) | (mark == -1), "must be 1 (positive) or 0 or -1"
-        )
+        validation.require("labelled", mark, np.isin(mark, (1, 0, -1)), "must be 1 (positive) or 0 or -1")
         known = mark == 1
         if known.all() or not known.any():
             fail(f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}.")
@@ -155,10 +152,10 @@ class PositiveUnlabeled(Predictions):
 
     def parts(self) -> tuple[Rows, Rows]:
         """The sample of the population (weights and predictions), and the positives (outcomes)."""
-        return (
-            _half(self.unlabeled, self.unlabeled_weight, "population"),
-            _half(self.positive, self.positive_weight, "positives", counted=not self.nested),
-        )
+        p, q = self.unlabeled, self.positive
+        ones, more = (np.broadcast_to(np.int8(1), some.shape) for some in (p, q))
+        population = Rows(p, p, ones, self.unlabeled_weight, "population")
+        return population, Rows(q, q, more, self.positive_weight, "positives", not self.nested)
 
     def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
         if (prior is None) == (label_frequency is None):
@@ -169,19 +166,12 @@ class PositiveUnlabeled(Predictions):
             fail("label_frequency has a meaning only with scenario='single-sample'; give the prior.")
         if not 0 < label_frequency <= 1:
             fail(f"label_frequency must lie in (0, 1], got {label_frequency!r}.")
-        share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
+        share = len(self.positive) / len(self.unlabeled)
+        if self.weight is not None:
+            share = float(self.positive_weight.sum()) / float(self.unlabeled_weight.sum())
         if share >= label_frequency:
             fail(
                 f"label_frequency is {label_frequency:g}, but {share:g} of all rows are labelled: more than all rows "
                 "would be positive."
             )
         return share / label_frequency
-
-
-def _half(p: NDArray[Any], weight: Floats | None, role: Role, *, counted: bool = True) -> Rows:
-    ones = np.broadcast_to(np.int8(1), p.shape)
-    return Rows(p, p, ones, weight, role, counted)
-
-
-def _total(p: NDArray[Any], weight: Floats | None) -> float:
-    return float(len(p)) if weight is None else float(weight.sum())

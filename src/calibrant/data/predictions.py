@@ -27,15 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import groups, validation
 from calibrant.data.array_likes import column_names, frozen
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
-from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
-from calibrant.data.validation import (
-    InvalidPredictions,
-    Top,
-    checked_class_probabilities,
-    fail,
-    label_shares,
-    of_logits,
-)
+from calibrant.data.validation import Top, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows, row_blocks
 
@@ -194,11 +186,7 @@ class Binary(Predictions):
     #: Set by `sorted_once`; of no use to other columns.
     _rows: Rows | None = None
     #: What the columns are called where they are given, and what to say of numbers that are no probabilities.
-    _given: ClassVar[tuple[str, str, str]] = (
-        "y_true",
-        "y_prob",
-        " If these are log-odds, pass Binary(y_true, logits=...).",
-    )
+    _given: ClassVar[tuple[str, ...]] = ("y_true", "y_prob", " If these are log-odds, pass Binary(y_true, logits=...).")
 
     def __init__(
         self,
@@ -220,9 +208,7 @@ class Binary(Predictions):
         self._freeze()
 
     @classmethod
-    def borrowing(
-        cls, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> Self:
+    def borrowing(cls, y_true: ArrayLike, y_prob: ArrayLike, *, weight: Column = None, group: Column = None) -> Self:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
         made._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
@@ -230,9 +216,7 @@ class Binary(Predictions):
         made._attach(weight, group)
         return made
 
-    def _check(
-        self, y_true: ArrayLike, y_prob: ArrayLike, *, positive: Hashable | None = None, clip: bool = False
-    ) -> None:
+    def _check(self, y_true: Any, y_prob: Any, *, positive: Hashable | None = None, clip: bool = False) -> None:
         truth, name, remedy = self._given
         self.y_prob = validation.probabilities(name, y_prob, clip=clip, remedy=remedy)
         if positive is None:
@@ -244,7 +228,7 @@ class Binary(Predictions):
     def y_true(self) -> NDArray[np.int8]:
         """The observed outcomes, 0 or 1."""
         if self.outcomes is None:
-            raise InvalidPredictions(SOFT)
+            fail(SOFT)
         return self.outcomes
 
     def __len__(self) -> int:
@@ -306,11 +290,7 @@ class Confidence(Binary):
     array([0.  , 0.5 , 0.33, 0.5 ])
     """
 
-    _given = (
-        "correct",
-        "confidence",
-        " Confidences in percent: divide them by 100; log-probabilities: numpy.exp(...).",
-    )
+    _given = "correct", "confidence", " Confidences in percent: divide them by 100; log-probabilities: numpy.exp(...)."
 
     def __init__(
         self,
@@ -397,15 +377,15 @@ class Multiclass(Predictions):
         names = column_names(y_prob if logits is None else logits)
         top: Top | None = None
         if logits is None:
-            self.y_prob, top = checked_class_probabilities("y_prob", y_prob, clip=clip)
+            self.y_prob, top = validation.checked_class_probabilities("y_prob", y_prob, clip=clip)
         else:
-            self.y_prob = of_logits("logits", logits)
+            self.y_prob = validation.of_logits("logits", logits)
         columns = self.y_prob.shape[1]
         labels = validation.as_array("y_true", y_true)
         if labels.ndim == 2 and labels.shape[1] > 1:
             self.classes = indicator_labels(column_names(y_true), columns, classes=classes, names=names)
             indicators = ordered_columns(y_true, self.classes, name="y_true")
-            shares = label_shares(validation.matrix("y_true", indicators, rows=len(self), columns=columns))
+            shares = validation.label_shares(validation.matrix("y_true", indicators, rows=len(self), columns=columns))
             hard = bool(((shares == 0) | (shares == 1)).all())
             self.codes, self.label_shares = (shares.argmax(axis=1), None) if hard else (None, shares)
         else:
@@ -422,7 +402,7 @@ class Multiclass(Predictions):
     def y_true(self) -> NDArray[np.intp]:
         """The column number of each row's class."""
         if self.codes is None:
-            raise InvalidPredictions(SOFT)
+            fail(SOFT)
         return self.codes
 
     def top_label(self) -> Confidence:
@@ -443,11 +423,7 @@ class Multiclass(Predictions):
         return self._event(Binary, column, np.ascontiguousarray(self.y_prob[:, column]))
 
     def in_order_of(self, classes: Sequence[Hashable]) -> Multiclass:
-        """The same predictions, with the columns of these classes, which are their own in any order.
-
-        >>> Multiclass(["dog"], [[0.8, 0.2]], classes=["cat", "dog"]).in_order_of(["dog", "cat"]).y_prob
-        array([[0.2, 0.8]])
-        """
+        """The same predictions, with the columns of these classes, which are their own in any order."""
         if tuple(classes) == self.classes:
             return self
         columns = np.array([self.classes.index(label) for label in classes])
@@ -468,10 +444,9 @@ class Multiclass(Predictions):
 
     def _event(self, kind: type[Event], column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Event:
         """Whether the label is this class, with the probability of it."""
-        if self.label_shares is None:
-            made = kind.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
-        else:
-            made = kind.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
+        is_class = np.zeros(len(self), dtype=bool) if self.codes is None else self.codes == column
+        made = kind.borrowing(is_class, y_prob, weight=self.weight, group=self.group)
+        if self.label_shares is not None:
             made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
         return made._of_rows_of(self)
 

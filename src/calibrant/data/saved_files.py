@@ -65,13 +65,7 @@ def layout_version(found: Any, readable: Collection[int], name: str | os.PathLik
 
 @contextmanager
 def reading_back(name: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Turn whatever wrong contents cause within the block into an `InvalidFile`; a missing library stays what it is.
-
-    >>> with reading_back("map.json", "a valid map"):
-    ...     {}["state"]
-    Traceback (most recent call last):
-    calibrant.data.saved_files.InvalidFile: map.json is not a valid map: it lacks 'state'.
-    """
+    """Turn whatever wrong contents cause within the block into an `InvalidFile`; a missing library stays what it is."""
     try:
         yield
     except (ImportError, InvalidFile):

@@ -102,12 +102,14 @@ def require_same_index(
 
 def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
     """One finite floating-point column; float32 stays float32, everything else becomes float64."""
-    return _finite(name, _floats(name, values, length))
+    return _finite(name, _floats(name, one_dimension(name, as_array(name, values), length)))
 
 
-def _floats(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
-    array = one_dimension(name, as_array(name, values), length)
-    _require_numbers(name, array)
+def _floats(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind not in "fiub":
+        remedy = " Convert it to numbers first." if array.dtype.kind in "US" else ""
+        kind = "text" if array.dtype.kind == "U" else str(array.dtype)
+        fail(f"{name} must hold numbers, got {kind} values (first: {name}[0] = {array[0]!r}).{remedy}")
     return array if array.dtype.char in "fd" and array.dtype.isnative else array.astype(np.float64)
 
 
@@ -121,7 +123,7 @@ def probabilities(
     name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False, remedy: str = ""
 ) -> NDArray[Any]:
     """One column of numbers in [0, 1]; `remedy` is said where they are not, and not by rounding."""
-    array = _floats(name, values, length)
+    array = _floats(name, one_dimension(name, as_array(name, values), length))
     if _in_unit_interval_by_bits(array):
         return array
     return in_unit_interval(name, _finite(name, array), clip=clip, remedy=remedy)
@@ -192,9 +194,7 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     for what, size, expected in zip(("rows", "columns"), array.shape, (rows, columns), strict=True):
         if expected is not None and size != expected:
             fail(f"{name} has {size} {what}, expected {expected}.")
-    _require_numbers(name, array)
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+    array = _floats(name, array)
     require(name, array, rows_where(array, lambda part: np.isfinite(part).all(axis=1)), "must be finite")
     return array
 
@@ -224,12 +224,7 @@ def whole(name: str, value: int, *, minimum: int = 1) -> int:
 
 
 def seed(value: int) -> int:
-    """The seed of the random numbers: a whole number that is not negative.
-
-    >>> seed(1.5)
-    Traceback (most recent call last):
-    ValueError: seed must be a whole number of at least 0, got 1.5.
-    """
+    """The seed of the random numbers: a whole number that is not negative."""
     return whole("seed", value, minimum=0)
 
 
@@ -257,14 +252,6 @@ def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, ru
         value = np.array2string(shown, precision=6, threshold=6)
     does = "does" if bad == 1 else "do"
     fail(f"{name} {rule}, but {bad} of {len(array)} rows {does} not (first: {name}[{first}] = {value}).{remedy}")
-
-
-def _require_numbers(name: str, array: NDArray[Any]) -> None:
-    if array.dtype.kind in "fiub":
-        return
-    remedy = " Convert it to numbers first." if array.dtype.kind in "US" else ""
-    kind = "text" if array.dtype.kind == "U" else str(array.dtype)
-    fail(f"{name} must hold numbers, got {kind} values (first: {name}[0] = {array[0]!r}).{remedy}")
 
 
 def one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray[Any]:
