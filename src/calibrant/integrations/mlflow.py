@@ -56,7 +56,9 @@ def evaluation_metric(
     from mlflow.models import make_metric
 
     def evaluated(predictions: Any, targets: Any, metrics: Any = None) -> Any:
-        data = _event(np.asarray(targets), np.asarray(predictions))
+        y, p = np.asarray(targets), np.asarray(predictions)
+        whole = p.ndim == 2 and p.shape[1] != 2
+        data = Multiclass(y, p).top_label() if whole else Binary(y, p if p.ndim == 1 else p[:, 1])
         found = estimator(data) if level is None else interval(estimator, data, level=level)
         values = {"value": found.value}
         if found.interval is not None:
@@ -66,14 +68,6 @@ def evaluation_metric(
     called = name or getattr(estimator, "__name__", "calibration_error")
     make: Any = make_metric  # untyped there
     return make(eval_fn=evaluated, greater_is_better=False, name=called)
-
-
-def _event(targets: Any, predictions: Any) -> Binary:
-    if predictions.ndim == 1:
-        return Binary(targets, predictions)
-    if predictions.shape[1] == 2:
-        return Binary(targets, predictions[:, 1])
-    return Multiclass(targets, predictions).top_label()
 
 
 def _mlflow() -> Any:
@@ -137,20 +131,16 @@ def log_status(status: Status, *, prefix: str = "monitor", step: int | None = No
     >>> log_status(status, step=1)  # doctest: +SKIP
     """
     mlflow = _mlflow()
-    metrics = {f"{prefix}/{name}": value for name, value in _status_metrics(status).items()}
-    mlflow.log_metrics(metrics, step=step)
-    mlflow.set_tag(f"{prefix}.status", status.sentence)
-    return metrics
-
-
-def _status_metrics(status: Status) -> dict[str, float]:
-    """The finite numbers of a status, by name."""
     found: dict[str, float | None] = {"alarm": status.alarm, "evidence": status.evidence, "p_value": status.p_value}
     for name, estimate in (("gap", status.gap), ("observed_expected", status.observed_expected)):
         found[name] = float(estimate)
         if estimate.interval is not None:
             found |= {f"{name}_low": estimate.interval.low, f"{name}_high": estimate.interval.high}
-    return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+    known = {name: float(value) for name, value in found.items() if value is not None}
+    metrics = {f"{prefix}/{name}": value for name, value in known.items() if math.isfinite(value)}
+    mlflow.log_metrics(metrics, step=step)
+    mlflow.set_tag(f"{prefix}.status", status.sentence)
+    return metrics
 
 
 def report_metrics(report: Report, *, prefix: str = "calibration") -> dict[str, float]:
@@ -164,20 +154,14 @@ def report_metrics(report: Report, *, prefix: str = "calibration") -> dict[str, 
     0.075
     """
     found: dict[str, float] = {"rows": float(report.n)}
-    for measure in report.measures:
-        found |= _of_estimate(measure.estimate, found)
+    for estimate in (measure.estimate for measure in report.measures):
+        plain = re.sub(r"[^a-z0-9]+", "_", estimate.name.lower()).strip("_")
+        name, number = plain, 2  # a number where an earlier measure has the name
+        while name in found:
+            name, number = f"{plain}_{number}", number + 1
+        found[name] = estimate.value
+        if estimate.interval is not None:
+            found |= {f"{name}.low": float(estimate.interval.low), f"{name}.high": float(estimate.interval.high)}
     for test in report.tests:
         found.setdefault("p_value", float(test.p_value))
     return {f"{prefix}.{name}": value for name, value in found.items() if math.isfinite(value)}
-
-
-def _of_estimate(estimate: Estimate, taken: dict[str, float]) -> dict[str, float]:
-    """Value and interval under a plain name, which gets a number where an earlier measure has it."""
-    plain = re.sub(r"[^a-z0-9]+", "_", estimate.name.lower()).strip("_")
-    name, number = plain, 2
-    while name in taken:
-        name, number = f"{plain}_{number}", number + 1
-    values = {name: estimate.value}
-    if estimate.interval is not None:
-        values |= {f"{name}.low": float(estimate.interval.low), f"{name}.high": float(estimate.interval.high)}
-    return values

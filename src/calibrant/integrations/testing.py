@@ -73,7 +73,9 @@ def assert_calibrated(
     """
     gates = [Gate(below, by=by), *(Gate(limit, by=by, of=name) for name, limit in (limits or {}).items())]
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
-    parts = {} if per_group is None else group_tables(_groupable(task), per_group, most=None)
+    if per_group is not None and isinstance(task, PositiveUnlabeled):
+        fail("Groups of positive-unlabeled rows may differ in their prior: assert each with its own prior.")
+    parts = {} if per_group is None else group_tables(task, per_group, most=None)
     whole = [gate.estimate(task, level=level) for gate in gates]
     decision = Decision.of(
         gate.decide(found, gate.estimates(parts, level=level)) for gate, found in zip(gates, whole, strict=True)
@@ -83,9 +85,3 @@ def assert_calibrated(
     if not gates[0].accepts(decision):
         raise AssertionError("\n".join(decision.lines))
     return whole[0]
-
-
-def _groupable(task: Any) -> Any:
-    if isinstance(task, PositiveUnlabeled):
-        fail("Groups of positive-unlabeled rows may differ in their prior: assert each with its own prior.")
-    return task

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import ece
 from calibrant.results.estimate import Estimate
 from calibrant.scale.streaming import StreamingTable, batch_rows
@@ -129,6 +130,6 @@ def torch_metric(
     try:
         from calibrant.integrations.torchmetrics_state import TableMetric
     except ImportError as error:
-        message = "torch_metric needs torchmetrics: pip install torchmetrics. CalibrationError works without it."
-        raise ImportError(message) from error
+        remedy = "pip install torchmetrics. CalibrationError works without it."
+        fail(f"torch_metric needs torchmetrics: {remedy}", ImportError, cause=error)
     return TableMetric(estimator, ignore_index=ignore_index, grid=grid, **options)

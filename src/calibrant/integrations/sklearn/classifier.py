@@ -46,14 +46,6 @@ EXPECTED_FAILED_CHECKS = {
 }
 
 
-def routed(owner: Any, weight: Any, groups: Any, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of the classifier's `fit` and of the splitter's `split`, by what these have requested."""
-    given = {"sample_weight": weight, "groups": groups, **fit_params}
-    given = {name: value for name, value in given.items() if value is not None}
-    params = process_routing(owner, "fit", **given)
-    return dict(params["estimator"].fit), dict(params["splitter"].split)
-
-
 def weight_parameter(estimator: Any) -> str:
     """The name by which weights reach a classifier without routing: its own or, in a pipeline, that of the last step.
 
@@ -65,12 +57,12 @@ def weight_parameter(estimator: Any) -> str:
         name, last = estimator.steps[-1]
         return f"{name}__{weight_parameter(last)}"
     kind = type(estimator).__name__
-    message = (
+    return fail(
         f"sample_weight cannot be passed on: {kind}.fit takes no weights. Fit without sample_weight; or fit the "
-        f"classifier yourself and give it as FrozenEstimator, so that only the map is weighted; or let scikit-learn "
-        "route weights, with set_config(enable_metadata_routing=True) and the set_fit_request of each step."
+        "classifier yourself and give it as FrozenEstimator, so that only the map is weighted; or let scikit-learn "
+        "route weights, with set_config(enable_metadata_routing=True) and the set_fit_request of each step.",
+        ValueError,
     )
-    raise ValueError(message)
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -161,15 +153,17 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self._is_fitted():
             check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
-            everything = np.arange(len(labels))
             rows = _TrainingRows(X, labels, weight, {})
-            self.pairs_ = [(self.estimator, self._map(self.estimator, rows, everything))]
+            self.pairs_ = [(self.estimator, self._map(self.estimator, rows, np.arange(len(labels))))]
         else:
             self.classes_ = np.unique(labels)
             params, split_params = self._params_of_parts(weight, groups, fit_params)
             rows = _TrainingRows(X, labels, weight, params)
             splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params))
-            self.pairs_ = self._pairs(rows, splits) if self.ensemble else [self._single(rows, splits)]
+            if self.ensemble:
+                self.pairs_ = Parallel(n_jobs=self.n_jobs)(delayed(self._pair)(rows, *split) for split in splits)
+            else:
+                self.pairs_ = [self._single(rows, splits)]
         first = self.pairs_[0][0]
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
@@ -231,18 +225,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _params_of_parts(
         self, weight: Floats | None, groups: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Fit parameters of the classifier, and those of the splitter."""
+        """Fit parameters of the classifier, and those of the splitter; with routing, by what these have requested."""
         if get_config()["enable_metadata_routing"]:
-            return routed(self, weight, groups, fit_params)
+            given = {"sample_weight": weight, "groups": groups, **fit_params}
+            params = process_routing(self, "fit", **{name: one for name, one in given.items() if one is not None})
+            return dict(params["estimator"].fit), dict(params["splitter"].split)
         extra = {} if weight is None else {weight_parameter(self.estimator): weight}
         return fit_params | extra, {"groups": groups}
-
-    def _pairs(self, rows: _TrainingRows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
-        """One classifier and map per split."""
-        pairs: list[tuple[Any, Recalibrator]] = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._pair)(rows, train, held_out) for train, held_out in splits
-        )
-        return pairs
 
     def _pair(self, rows: _TrainingRows, train: Any, held_out: Any) -> tuple[Any, Recalibrator]:
         classifier = rows.fitted(self.estimator, train)
@@ -250,31 +239,24 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _single(self, rows: _TrainingRows, splits: list[Any]) -> tuple[Any, Recalibrator]:
         """One map for the held-out predictions of all splits, one classifier for all rows."""
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_held_out_scores)(self.estimator, rows, train, held_out, self.classes_)
-            for train, held_out in splits
-        )
-        found = np.concatenate([held_out for _, held_out in splits])
+        jobs = (delayed(rows.held_out_scores)(self.estimator, *split, self.classes_) for split in splits)
+        scores = np.concatenate(Parallel(n_jobs=self.n_jobs)(jobs))
         classifier = rows.fitted(self.estimator, np.arange(len(rows.labels)))
-        fresh = self._fresh(classifier)
-        more = _features(fresh, rows.features(found))
-        fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_, **more)
-        return classifier, fresh
+        return classifier, self._map(classifier, rows, np.concatenate([held_out for _, held_out in splits]), scores)
 
-    def _map(self, classifier: Any, rows: _TrainingRows, held_out: NDArray[np.intp]) -> Recalibrator:
-        X = rows.features(held_out)
-        fresh, scores = self._fresh(classifier), scores_of(classifier, X, self.classes_)
-        more = _features(fresh, X)
-        return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_, **more)
-
-    def _fresh(self, classifier: Any) -> Recalibrator:
-        """An unfitted map that knows what the classifier's scores are."""
+    def _map(
+        self, classifier: Any, rows: _TrainingRows, held_out: NDArray[np.intp], scores: Floats | None = None
+    ) -> Recalibrator:
+        """A map fitted to held-out scores, by default those of the classifier, that knows what these are."""
         template = Auto() if self.recalibrator is None else self.recalibrator
         if len(self.classes_) > 2 and not template._multiclass:
             template = OneVsRest(template)
         given = "probabilities" if hasattr(classifier, "predict_proba") else "logits"
         fresh: Recalibrator = clone(template).set_params(input=given)
-        return fresh
+        X = rows.features(held_out)
+        scores = scores_of(classifier, X, self.classes_) if scores is None else scores
+        weight = None if rows.weight is None else rows.weight[held_out]
+        return fresh.fit(scores, rows.labels[held_out], weight, classes=self.classes_, **_features(fresh, X))
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags
@@ -301,25 +283,19 @@ class _TrainingRows:
     def features(self, rows: NDArray[np.intp]) -> Any:
         return _safe_indexing(self.X, rows)
 
-    def weights(self, rows: NDArray[np.intp]) -> Floats | None:
-        return None if self.weight is None else self.weight[rows]
-
     def fitted(self, template: Any, rows: NDArray[np.intp]) -> Any:
-        """A clone of `template` fitted to some rows."""
-        extra = {name: self._part(value, rows) for name, value in self.fit_params.items()}
+        """A clone of `template` fitted to some rows, and to these of fit parameters that have one value per row."""
+        extra = dict(self.fit_params)
+        for name, value in extra.items():
+            if hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(self.labels):
+                extra[name] = _safe_indexing(value, rows)
         return clone(template).fit(self.features(rows), self.labels[rows], **extra)
 
-    def _part(self, value: Any, rows: NDArray[np.intp]) -> Any:
-        """Some rows of a fit parameter that has one value per row."""
-        per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(self.labels)
-        return _safe_indexing(value, rows) if per_row else value
-
-
-def _held_out_scores(
-    template: Any, rows: _TrainingRows, train: NDArray[np.intp], held_out: NDArray[np.intp], classes: NDArray[Any]
-) -> Floats:
-    """What a classifier fitted to some rows says about others."""
-    return scores_of(rows.fitted(template, train), rows.features(held_out), classes)
+    def held_out_scores(
+        self, template: Any, train: NDArray[np.intp], held_out: NDArray[np.intp], classes: NDArray[Any]
+    ) -> Floats:
+        """What a classifier fitted to some rows says about others."""
+        return scores_of(self.fitted(template, train), self.features(held_out), classes)
 
 
 def scores_of(classifier: Any, X: Any, classes: NDArray[Any]) -> Floats:

@@ -75,8 +75,8 @@ class ReliabilityDisplay:
         check_is_fitted(estimator)
         classes = list(estimator.classes_)
         if len(classes) != 2:
-            message = f"from_estimator draws classifiers of two classes, got {len(classes)}; use plot.class_panels."
-            raise ValueError(message)
+            use = "use plot.class_panels"
+            fail(f"from_estimator draws classifiers of two classes, got {len(classes)}; {use}.", ValueError)
         label = classes[1] if pos_label is None else pos_label
         if label not in classes:
             fail(f"pos_label must be one of the classes {classes}, got {label!r}.", ValueError)
