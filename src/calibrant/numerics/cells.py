@@ -173,7 +173,7 @@ FEW_EVENTS = 20.0
 
 #: Simulated numbers at a time.
 #: Speed: few enough for the cache; no result depends on it.
-AT_ONCE = 30_000
+AT_ONCE = 16_000
 
 #: Where fewer rows are expected in a cell, their number is drawn from the Poisson distribution.
 #: Test: tests/inference/inversion/test_binary_constants.py.
