@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -221,9 +222,14 @@ STEPS, SEARCH = 10, 81
 #: the level of the interval needs. Test: tests/inference/inversion/test_binary_constants.py.
 JOINT = 0.995
 
-#: Standard errors by which a part of the shape must stand out to be kept in a sparse one.
-#: Test: tests/inference/inversion/test_binary_constants.py.
-SPARSE = 2.0
+#: Standard errors by which a part of the shape must stand out to be kept in a sparse one: the first that the fit as a
+#: whole does not speak against. Test: tests/inference/inversion/test_binary_constants.py.
+SPARSE = (2.0, 1.5, 1.0, 0.5)
+
+#: Up to each of these levels intervals have the same simulated samples and the same hypotheses, and those of higher
+#: levels contain them: otherwise ends of neighbouring levels would be out of order by chance.
+#: Test: tests/inference/inversion/test_spread.py::test_ends_are_monotone_in_the_level.
+TIERS = (0.95, 0.99, 0.999)
 
 #: Below this many effective clusters the interval also holds the errors of all plausible lines.
 #: Test: tests/inference/inversion/test_spread.py::test_few_clusters_also_have_the_errors_of_plausible_lines.
@@ -291,16 +297,18 @@ class SpreadInversion(validation.Simulated):
             )
             raise TypeError(message)
         cells = SpreadCells.of(data, needed_by="SpreadInversion")
-        draws = enough_draws(self.draws, tail_risk(level))
         if cells.clusters is not None:
             cells.clusters.require_enough()
-        fit = SpreadFit.of(cells, draws, generator(self.seed, "spread inversion"))
-        error = SpreadError.of(target, fit.variance)
-        low, high = _Trials(fit, error, level).ends()
-        few = ""
-        if cells.clusters is not None and cells.clusters.effective < LINE_CLUSTERS:
-            line = _ClusterLine.of(cells, fit).ends(error, fit.share, cells.clusters.effective, level)
-            low, high, few = min(low, line[0]), max(high, line[1]), cells.clusters.words
+        ends, few = [], ""
+        for one in (*(tier for tier in TIERS if tier < level), level):
+            draws = enough_draws(self.draws, tail_risk(_tier(one)))
+            fit = SpreadFit.of(cells, draws, generator(self.seed, "spread inversion"))
+            error = SpreadError.of(target, fit.variance)
+            ends.append(_Trials(fit, error, one).ends())
+            if cells.clusters is not None and cells.clusters.effective < LINE_CLUSTERS:
+                ends.append(_ClusterLine.of(cells, fit).ends(error, fit.share, cells.clusters.effective, one))
+                few = cells.clusters.words
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
         words = (
             few
             + "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
@@ -345,7 +353,8 @@ class _Trials:
         raised = fit.missing * np.array([0.0, 0.5, 1.0])
         seen = error(fit.gap + raised[:, None], share)
         paths = list(self._paths())
-        low = min(path.lower_end(float(seen.min())) for path in [paths[0], *self._sparse()])
+        observed = float(seen.min())
+        low = min(path.lower_end(observed) for path in [paths[0], *self._sparse(observed)])
         highest = max(float(seen.max()), paths[0].typical)
         high = max([path.upper_end(highest) for path in paths] + [self._convex_bound(), self._finer_end(raised)])
         high += max(float(error(fit.stepped, share) - error(fit.gap, share)), 0.0)
@@ -353,11 +362,17 @@ class _Trials:
             high = max(high, self._signed_excess())
         return widened(low, high, error.power(fit.shape), share, error.norm, fit.effective_n, self.level)
 
+    @cached_property
+    def shape(self) -> Floats:
+        """The smoother shape, or the fit itself if that speaks against the smoother one."""
+        fit = self.fit
+        return fit.gap if self._last_plausible(fit.shape[None]) is None else fit.shape
+
     def _paths(self) -> Iterator[Path]:
         """Along multiples of the shape and of the straight gap; for the variance error also by common factors."""
         fit, share = self.fit, self.fit.share
         length = float(np.sqrt(share @ fit.gap**2)) + 5 * fit.noise_size + fit.missing
-        for which, shape in enumerate((fit.shape, fit.straight)):
+        for which, shape in enumerate((self.shape, fit.straight)):
             size = float(np.sqrt(share @ shape**2))
             if size < 1e-9:
                 shape, size = np.full(len(share), 1e-3), 1e-3
@@ -370,16 +385,23 @@ class _Trials:
         if self.error.shifted:
             yield from self._shifted()
 
-    def _sparse(self) -> Iterator[Path]:
-        """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right."""
-        fit = self.fit
-        standing = np.sign(fit.shape) * np.maximum(np.abs(fit.shape) - SPARSE * fit.noise.std(axis=0), 0.0)
-        if not standing.any():
-            return
-        multiples = np.linspace(0, 2 * np.abs(fit.shape).max() / np.abs(standing).max(), SEARCH)
-        last = self._last_plausible(multiples[:, None] * standing)
-        top = 1.0 if last is None else max(float(multiples[last]), 1.0)
-        yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
+    def _sparse(self, observed: float) -> Iterator[Path]:
+        """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right.
+
+        As few parts as the fit as a whole allows; none where even the largest error of these is too small.
+        """
+        shape, error = self.shape, self.fit.noise.std(axis=0)
+        for errors in SPARSE:
+            standing = np.sign(shape) * np.maximum(np.abs(shape) - errors * error, 0.0)
+            if not standing.any():
+                return
+            multiples = np.linspace(0, 2 * np.abs(shape).max() / np.abs(standing).max(), SEARCH)
+            last = self._last_plausible(multiples[:, None] * standing)
+            if last is not None:
+                path = self._path(np.linspace(0, multiples[last], STEPS)[:, None] * standing)
+                if path.high.max() >= observed:
+                    yield path
+                return
 
     def _shifted(self) -> Iterator[Path]:
         """The shape raised and lowered by a constant."""
@@ -413,7 +435,7 @@ class _Trials:
         Exponentials of wild multiples would make upper ends absurd.
         """
         fit = self.fit
-        far = float(np.quantile(fit.noise**2 @ fit.share, max(JOINT, 1 - tail_risk(self.level) / 2)))
+        far = float(np.quantile(fit.noise**2 @ fit.share, max(JOINT, 1 - tail_risk(_tier(self.level)) / 2)))
         distances = [(fit.gap + more - gaps) ** 2 @ fit.share for more in (0.0, fit.missing / 2, fit.missing)]
         near = np.flatnonzero(np.min(distances, axis=0) <= far)
         return int(near[-1]) if len(near) else None
@@ -496,6 +518,11 @@ def _at_least(covariance: Floats, floor: Floats) -> Floats:
     inner = np.linalg.solve(root, np.linalg.solve(root, covariance).T)
     values, vectors = np.linalg.eigh((inner + inner.T) / 2)
     return root @ (vectors * np.maximum(values, 1.0)) @ vectors.T @ root.T
+
+
+def _tier(level: float) -> float:
+    """The lowest of the tiers that a level does not exceed, or the level itself."""
+    return next((tier for tier in TIERS if level <= tier), level)
 
 
 def _exp(values: Floats) -> Floats:
