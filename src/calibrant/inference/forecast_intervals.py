@@ -22,6 +22,7 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.estimators.regression_scores import covered
 from calibrant.estimators.regression_spread import stretch_slope
+from calibrant.inference.forecast_places import nearest_division
 from calibrant.inference.inversion.spread import TAILS
 from calibrant.inference.inversion.spread_fit import NO_ERRORS, SpreadCells, missing_mass, require_errors
 from calibrant.inference.sample import FEW_EFFECTIVE, LEAST_EFFECTIVE, ForecastClusters, forecast_clusters
@@ -70,7 +71,10 @@ class Wilson:
             size, reach = effective_n(data.flat_weight, len(inside)), float(ndtri((1 + level) / 2))
         else:
             clusters.require_enough()
-            size, reach = _share_rows(inside - share, clusters), clusters.reach(level)
+            variance = mean_variance(inside - share, clusters)
+            alone = float(clusters.share @ (inside - share) ** 2) / variance if variance > 0 else np.inf
+            size = max(min(clusters.normal_rows(clusters.correlation**2), alone), 1.0)
+            reach = clusters.reach(level)
             words = clusters.words + words
         low, high = wilson_limits(share, size, reach)
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=estimate.target)
@@ -84,13 +88,6 @@ def wilson_limits(share: float, size: float, reach: float) -> tuple[float, float
     return 0.0 if share == 0 else float(middle - width), 1.0 if share == 1 else float(middle + width)
 
 
-def _share_rows(residual: Floats, clusters: ForecastClusters) -> float:
-    """Independent rows that would do as well for a share: by the jackknife, and by normal errors as alike as these."""
-    variance = mean_variance(residual, clusters)
-    scale = float(clusters.share @ residual**2)
-    return max(min(clusters.normal_rows(clusters.correlation**2), scale / variance if variance > 0 else np.inf), 1.0)
-
-
 def mean_variance(residual: Floats, clusters: ForecastClusters) -> float:
     """Jackknife variance over clusters of the mean of a column whose residuals from it these are."""
     number = len(clusters.size)
@@ -100,14 +97,10 @@ def mean_variance(residual: Floats, clusters: ForecastClusters) -> float:
 
 @dataclass(frozen=True)
 class LogMeanSquare:
-    r"""The logarithm L of the mean squared z-score, its standard error, and the most that it may be too low by.
+    r"""L = log of the mean z², its standard error, and `missing`: what rare large errors not in the sample may add.
 
-    .. math:: L = \log \overline{z^2}, \qquad \mathrm{se}^2 = \frac{\kappa - 1}{N - 1},
-
-    with κ the kurtosis of the z-scores, at least 3 below 20 rows; over clusters where there are some. Nothing is
-    claimed of fewer than 6 rows. A sample without the rare large errors of
-    its population looks too small and too quiet at once: `missing` is what the largest term suggests may be absent from
-    L.
+    :math:`\mathrm{se}^2 = (\kappa - 1)/(N - 1)`, κ being the kurtosis of the z-scores, at least 3 below 20 rows; over
+    clusters where there are some. Nothing is claimed of fewer than 6 rows.
     """
 
     value: float
@@ -126,14 +119,17 @@ class LogMeanSquare:
         mean, size = cells.mean_square, cells.effective_n
         if cells.clusters is not None and cells.row_second is not None:
             size = cells.clusters.effective
-            variance = max(_log_variance(cells.row_second, cells.clusters), _normal_variance(cells.clusters))
+            floor = 2 / cells.clusters.normal_rows(cells.clusters.correlation**2)  # of normal errors as alike
+            variance = max(_log_variance(cells.row_second, cells.clusters), floor)
         elif cells.row_share is not None and cells.row_second is not None:
             squares = float((cells.row_share**2) @ (cells.row_second - mean) ** 2) / mean**2
             variance = squares * size / max(size - 1, 1.0)
         else:
             variance = max(float(cells.fourth.sum()) / mean**2 - 1, 0.0) / max(size - 1, 1.0)
         if cells.clusters is None and size < FEW_EFFECTIVE:
-            _require_rows(size)
+            if size < LEAST_EFFECTIVE - 1e-9:
+                message = "The rows count as {:.3g}, too few for an interval or test of the spread: give {}."
+                fail(message.format(size, LEAST_EFFECTIVE))
             variance = max(variance, 2 / size)  # few errors that happen to be alike: no more certain than normal ones
         kurtosis = 1 + variance * size
         missing = missing_mass(kurtosis, cells.largest_share)
@@ -181,22 +177,11 @@ class LogMeanSquare:
         return self.value - reach, self.value + above + self.missing
 
 
-def _require_rows(size: float) -> None:
-    """Refuse to claim anything about very few rows."""
-    if size < LEAST_EFFECTIVE - 1e-9:
-        fail(f"The rows count as {size:.3g}, too few for an interval or test of the spread: give {LEAST_EFFECTIVE}.")
-
-
 def _log_variance(squares: Floats, clusters: ForecastClusters) -> float:
     """Jackknife variance over clusters of the logarithm of a mean of squares."""
     number, terms = len(clusters.size), np.bincount(clusters.label, clusters.share * squares)
     rest = np.maximum(terms.sum() - terms, 1e-300) / (1 - clusters.size)
     return (number - 1) / number * float(((np.log(rest) - np.log(terms.sum())) ** 2).sum())
-
-
-def _normal_variance(clusters: ForecastClusters) -> float:
-    """Variance of the logarithm of a mean of squares of normal errors as alike within clusters as these."""
-    return 2 / clusters.normal_rows(clusters.correlation**2)
 
 
 @dataclass(frozen=True)
@@ -256,22 +241,20 @@ _MOST, _FEWEST, _COUNTS = 1999, 199, 50_000_000
 class CoverageByGroup:
     r"""Test that quantiles or ensembles are calibrated in every group of rows, without a trend over ordered groups.
 
-    A forecast of quantiles places the outcome in one of q + 1 cells whose probabilities are the differences of the
-    levels, and an ensemble in one of m + 1 equally probable ranks. The scores of bias and spread of these cells
-    (`calibrant.estimators.regression_common.cell_scores`), and whether the outcome is inside an interval of nominal
-    coverage, are summed over each group and, multiplied by the centred number of the group, over all groups. The
-    largest of all these standardised sums is compared with those of counts drawn from the probabilities of the cells:
-    one p-value for all groups, adjusted p-values for each, and simultaneous limits for all coverages, which exclude the
-    nominal one only where the adjusted p-value is small.
+    The scores of bias and spread of the cells or ranks in which outcomes lie, and whether these are inside an interval
+    of nominal coverage, are summed over each group and, multiplied by the centred number of the group, over all groups.
+    The largest of all standardised sums is compared with those of simulated counts: one p-value for all groups,
+    adjusted ones for each, and simultaneous limits for coverages, which exclude the nominal one only where the adjusted
+    p-value is small.
 
     Attributes
     ----------
     sums : array of shape (groups, scores)
-        Standardised sums of bias (positive: forecasts too low), spread (positive: too narrow), and coverage if asked.
+        Of bias (positive: forecasts too low), spread (positive: too narrow), and coverage if asked.
     trend : array of shape (scores,) or None
-        The same sums for the trend over the groups; None where they have no order.
+        The same for the trend; None where groups have no order.
     alone, largest : arrays
-        Simulated: the largest sum of each group, (samples, groups), and the largest of all, (samples,), sorted.
+        The largest simulated sum of each group, (samples, groups), and of all, (samples,), sorted.
 
     Examples
     --------
@@ -391,7 +374,8 @@ class _Cells:
         else:
             edges = np.arange(data.draws.shape[1] + 2) / (data.draws.shape[1] + 1)
         share, scores = np.diff(edges), cell_scores(edges)
-        if nominal is None or _ties(data):
+        values = data.values if isinstance(data, Quantiles) else data.draws
+        if nominal is None or (values == data.y_true[:, None]).any():
             return cls(share, scores, None, 0.0)
         low, high = max((1 - nominal) / 2, edges[1]), min((1 + nominal) / 2, edges[-2])
         inside = np.maximum(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0) / share
@@ -404,25 +388,12 @@ class _Cells:
         else:
             first = (data.values < data.y_true[:, None]).sum(axis=1)
             last = (data.values <= data.y_true[:, None]).sum(axis=1)
-            scores = self.scores[first] if (first == last).all() else self._allotted(first, last) @ self.scores
+            tied = (first < last).any()
+            scores = nearest_division(first, last, self.share) @ self.scores if tied else self.scores[first]
         if self.inside is None:
             return scores
         held = (covered(data, nominal=self.nominal) - self.nominal) / np.sqrt(self.nominal * (1 - self.nominal))
         return np.column_stack([scores, held])
-
-    def _allotted(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> Floats:
-        """Shares of each row in the cells it may be in, as near to the expected counts as ties allow.
-
-        Quantiles do not say how probable a tie is, so that nothing else would never reject too often.
-        """
-        pairs, inverse, count = np.unique(np.stack([first, last], 1), axis=0, return_inverse=True, return_counts=True)
-        cell = np.arange(len(self.share))
-        part = ((cell >= pairs[:, :1]) & (cell <= pairs[:, 1:])).astype(np.float64)
-        part /= part.sum(axis=1, keepdims=True)
-        for _ in range(200):
-            part = part * np.sqrt(len(first) * self.share / np.maximum(count @ part, 1e-9))
-            part /= part.sum(axis=1, keepdims=True)
-        return part[inverse.reshape(-1)]
 
     def drawn(self, size: Floats) -> Floats:
         """Standardised sums of simulated counts, (samples, groups, scores)."""
@@ -437,8 +408,3 @@ class _Cells:
                 held = rng.binomial(counts, self.inside).sum(axis=1) - rows * self.nominal
                 found[:, k, -1] = held / np.sqrt(rows * self.nominal * (1 - self.nominal))
         return found
-
-
-def _ties(data: Quantiles | Samples) -> bool:
-    values = data.values if isinstance(data, Quantiles) else data.draws
-    return bool((values == data.y_true[:, None]).any())
