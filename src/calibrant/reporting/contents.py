@@ -448,11 +448,7 @@ class Contents:
 
 
 class CannotBuild(Exception):
-    """The data cannot make this section; the message is the reason, a sentence for the reader of the report.
-
-    >>> str(CannotBuild("All rows have the same outcome."))
-    'All rows have the same outcome.'
-    """
+    """The data cannot make this section; the message is the reason, a sentence for the reader of the report."""
 
 
 Listener = Callable[[str], None]

@@ -152,16 +152,7 @@ _MAPS: dict[str, tuple[str, str]] = {
 
 
 def name_of_estimate(estimate: Estimate) -> Name:
-    """The name with its norm and bins, and one line on what it is.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> name_of_estimate(cal.ece([0, 1], [0.2, 0.8], bins=cal.EqualWidth(15))).text
-    'ECE, 15 equal-width bins'
-    >>> name_of_estimate(cal.calibration_error([0, 1, 0, 1], [0.2, 0.8, 0.3, 0.6])).text
-    'Calibration error (L1)'
-    """
+    """The name with its norm and bins, and one line on what it is."""
     base, _, norm = estimate.name.partition(" (")
     text, line = _ESTIMATES.get(base, (base, ""))
     rule = None if estimate.bins is None else getattr(estimate.bins.cut, "rule", None)
@@ -174,13 +165,7 @@ def name_of_estimate(estimate: Estimate) -> Name:
 
 
 def name_of_test(test: Significance) -> Name:
-    """The name of a test with its number of simulations, and the question it asks.
-
-    Examples
-    --------
-    >>> name_of_test(Significance(1.0, 0.3, "MultiScale(draws=999, seed=0)", 50, draws=999)).text
-    'Multiscale test (999 simulations)'
-    """
+    """The name of a test with its number of simulations, and the question it asks."""
     text, line = next(
         ((name, line) for start, name, line in _TESTS if test.method.startswith(start)), (test.method, "")
     )
@@ -188,13 +173,7 @@ def name_of_test(test: Significance) -> Name:
 
 
 def name_of_map(map_class: str) -> str:
-    """The name of a recalibration map in tables, from that of its class.
-
-    Examples
-    --------
-    >>> name_of_map("Platt"), name_of_map("SpreadSpline")
-    ('Platt scaling', 'Spline of the spread')
-    """
+    """The name of a recalibration map in tables, from that of its class."""
     return _MAPS.get(map_class, (map_class, ""))[0]
 
 
@@ -204,13 +183,7 @@ def remaining_error(loss: str) -> tuple[str, str]:
 
 
 def map_in_sentence(name: str, *, start: bool = False) -> str:
-    """The name of a map, from its class or as in tables, in a sentence; `start` where it begins one.
-
-    Examples
-    --------
-    >>> map_in_sentence("Spline"), map_in_sentence("Platt scaling"), map_in_sentence("Temperature scaling")
-    ('a spline', 'Platt scaling', 'temperature scaling')
-    """
+    """The name of a map, from its class or as in tables, in a sentence; `start` where it begins one."""
     name = name_of_map(name)
     text = next((words for shown, words in _MAPS.values() if shown == name and words), name)
     if start:
@@ -234,15 +207,6 @@ def plural(noun: str, number: float | None = None, *, kind: str = "row") -> str:
     """A noun in the plural, or as it is for exactly one; where it has no plain plural, "rows of" it.
 
     `kind` is what the noun names: an event, a row or a column of groups.
-
-    Examples
-    --------
-    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day"), plural("diagnosis")
-    ('frauds', 'countries', 'death', 'boxes', 'days', 'diagnoses')
-    >>> plural("sepsis", kind="event"), plural("death in hospital", 1, kind="event"), plural("age>=65", kind="group")
-    ('events of sepsis', 'event of death in hospital', 'groups by age>=65')
-    >>> plural("deaths"), plural("status"), plural("class")
-    ('deaths', 'statuses', 'classes')
     """
     if not noun:
         return noun

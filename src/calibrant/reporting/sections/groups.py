@@ -67,8 +67,8 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
             raise CannotBuild(message)
         grouping = _one_grouping(data, by)
         if isinstance(data, Quantiles | Samples) and data.group is None and len(grouping.names) > 1:
-            return Groups(column, _coverage_rows(data, grouping, _texts(grouping)))
-        names, parts = _texts(grouping), [_table(data, rows) for rows in grouping.rows()]
+            return Groups(column, _coverage_rows(data, grouping, texts(grouping)))
+        names, parts = texts(grouping), [_table(data, rows) for rows in grouping.rows()]
         p_values = adjusted_p_values(data, grouping)
         still = None if after is None else _still_flagged(after, grouping, p_values)
     if len(parts) < 2:
@@ -76,7 +76,7 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     made = _rows(names, parts, p_values, still)
     in_order = grouping.ordered if grouping is not None else are_numbers(names)
     if not in_order:
-        made = sorted(made, key=_from_too_high_to_too_low)
+        made = sorted(made, key=from_too_high_to_too_low)
     elif len(made) > IN_ORDER:
         made = sorted(made, key=lambda row: not row.flagged)
     return Groups(column, tuple(made), _untested(names, p_values))
@@ -96,7 +96,7 @@ def confirmed_section(data: Predictions, found: Sequence[Grouping]) -> Groups:
         f"Of {sum(len(one.names) for one in found):,} groups, the {len(made)} with the most evidence on one half of "
         "the rows; every number is of the other half."
     )
-    return Groups("group", tuple(sorted(made, key=_from_too_high_to_too_low)), search=words)
+    return Groups("group", tuple(sorted(made, key=from_too_high_to_too_low)), search=words)
 
 
 def _coverage_rows(data: Quantiles | Samples, grouping: Grouping, names: list[str]) -> tuple[GroupRow, ...]:
@@ -140,7 +140,8 @@ def _one_grouping(data: Predictions, by: Any) -> Grouping:
     return columns[0] if len(columns) == 1 else groupings(by, length=len(data), depth=len(columns))[-1]
 
 
-def _texts(grouping: Grouping) -> list[str]:
+def texts(grouping: Grouping) -> list[str]:
+    """The names of the groups."""
     return group_texts(_in_words(name) if isinstance(name, tuple) else name for name in grouping.names)
 
 
@@ -270,7 +271,8 @@ def _is_spread(part: Any) -> bool:
     return isinstance(part, Forecast) or (isinstance(part, BinTable) and isinstance(part.task, Spread))
 
 
-def _from_too_high_to_too_low(row: GroupRow) -> tuple[bool, float, str]:
+def from_too_high_to_too_low(row: GroupRow) -> tuple[bool, float, str]:
+    """By the ratio, what has none last."""
     return bool(np.isnan(row.ratio.value)), row.ratio.value, row.name
 
 

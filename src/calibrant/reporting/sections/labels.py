@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.groups import group_texts
 from calibrant.data.judged import Judged
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import accuracy
@@ -20,7 +19,7 @@ from calibrant.inference.judged import FEWEST_CLUSTERS, judged_groups, rarer_lab
 from calibrant.numerics.arrays import Codes
 from calibrant.reporting.contents import IMPOSSIBLE, Bin, CannotBuild, GroupRow, Groups, JudgeRow, Labels
 from calibrant.reporting.names import listed
-from calibrant.reporting.sections.groups import FEWEST_EVENTS
+from calibrant.reporting.sections.groups import FEWEST_EVENTS, from_too_high_to_too_low, texts
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
@@ -62,10 +61,8 @@ def _judge(data: Judged, k: int) -> JudgeRow:
         scores = data.judge(k)
         weight = np.ones(len(scores)) if scores.weight is None else scores.weight
         mean = float(np.average(scores.y_prob, weights=weight))
-        right, error = (
-            Value.of(interval(accuracy, _as_right(scores))),
-            Value.of(interval(calibration_error, scores), 0.0),
-        )
+        right = Value.of(interval(accuracy, _as_right(scores)))
+        error = Value.of(interval(calibration_error, scores), 0.0)
         return JudgeRow(name, given, mean, right, error, float(calibration_test(scores).p_value))
     except IMPOSSIBLE:
         return JudgeRow(name, given)
@@ -129,7 +126,7 @@ def _columns(names: list[str]) -> str:
 
 def judged_group_section(data: Judged, grouping: Grouping, *, column: str) -> tuple[Groups, tuple[str, ...]]:
     """Every group with a gold label, and the names of those without one, of which there is no number."""
-    names = group_texts(" × ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names)
+    names = texts(grouping)
     if len(names) < 2:
         fail(f"All rows are in one group of {column}.", CannotBuild)
     found, without = [], []
@@ -140,7 +137,7 @@ def judged_group_section(data: Judged, grouping: Grouping, *, column: str) -> tu
         else:
             without.append(name)
     said = f"No gold label, so no number: {', '.join(without)}." if without else ""
-    return Groups(column, tuple(sorted(found, key=_order)), said), tuple(without)
+    return Groups(column, tuple(sorted(found, key=from_too_high_to_too_low)), said), tuple(without)
 
 
 def _group(name: str, part: Judged, p_value: float) -> GroupRow:
@@ -148,9 +145,8 @@ def _group(name: str, part: Judged, p_value: float) -> GroupRow:
     rate = float(interval(accuracy, part))
     ratio = Value.of(interval(observed_expected, part)) if p.any() else Value(np.nan)
     flagged = p_value < ALPHA
-    error = Value(np.nan)
-    if part.known.sum() >= FEWEST_CLUSTERS:
-        error = Value.of(interval(calibration_error, part), 0.0)
+    enough = part.known.sum() >= FEWEST_CLUSTERS
+    error = Value.of(interval(calibration_error, part), 0.0) if enough else Value(np.nan)
     return GroupRow(
         name=name,
         n=n,
@@ -163,7 +159,3 @@ def _group(name: str, part: Judged, p_value: float) -> GroupRow:
         observed=n * rate,
         expected=n * float(p.mean()),
     )
-
-
-def _order(row: GroupRow) -> tuple[bool, float, str]:
-    return bool(np.isnan(row.ratio.value)), row.ratio.value, row.name

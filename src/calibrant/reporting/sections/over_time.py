@@ -21,15 +21,7 @@ from calibrant.table.bintable import BinTable
 
 @dataclass(frozen=True)
 class Since:
-    r"""Times from `first` on, of a column; of what type the times are, `first` shows.
-
-    Examples
-    --------
-    >>> Since("paid at", np.datetime64("2025-09-01")).condition
-    '"paid at" >= \'2025-09-01\''
-    >>> Since("week", 34.0).condition, Since("week", 34.0).code
-    ('week >= 34', 'time >= 34')
-    """
+    """Times from `first` on, of a column; of what type the times are, `first` shows."""
 
     column: str
     first: Any

@@ -82,17 +82,16 @@ def group_severity(row: GroupRow, tolerance: float | None = None) -> Severity:
         return "note"
     if far(row) or outside(row.slope, SLOPES):
         return "problem"
-    low = row.error.low
-    if low is not None and row.observed is not None and row.n > 0:
-        rarer = min(row.observed, row.n - row.observed) / row.n
-        return "problem" if low > 0 and low >= limit(rarer, tolerance) else "caution"
-    return "caution"
+    low = row.error.low or 0.0
+    if not low > 0 or row.observed is None or not row.n > 0:
+        return "caution"
+    return "problem" if low >= limit(min(row.observed, row.n - row.observed) / row.n, tolerance) else "caution"
 
 
 def _problem(evidence: Probabilities) -> bool:
-    low = None if evidence.error is None else evidence.error.low
+    low = 0.0 if evidence.error is None else evidence.error.low or 0.0
     return (
-        (low is not None and low > 0 and low >= limit(evidence.rarer, evidence.tolerance))
+        (low > 0 and low >= limit(evidence.rarer, evidence.tolerance))
         or outside(evidence.ratio, RATIOS)
         or outside(evidence.slope, SLOPES)
         or _decision_wrong(evidence.threshold)
@@ -126,41 +125,36 @@ def judged_together(evidence: Evidence) -> Evidence:
     r"""The evidence after Holm's adjustment over all rows, every column of groups, and the change over time.
 
     Each of these tests holds its own level; together they would accuse a calibrated model three times as often. With
-    :math:`p_f` the p-value of a family of hypotheses (the smallest one of a column of groups, which are adjusted for
-    their number already) and :math:`w_f` its weight, ordered by :math:`p_f / w_f`,
+    :math:`p_{(1)} \le \dots \le p_{(m)}` the p-values of the families of hypotheses (the smallest one of a column of
+    groups, which are adjusted for their number already),
 
-    .. math:: \tilde p_f = \max_{g \le f} \; p_g \frac{\sum_{h \ge g} w_h}{w_g}.
+    .. math:: \tilde p_{(k)} = \max_{j \le k} \, (m + 1 - j) \, p_{(j)}.
 
-    All weights are 1. Groups are multiplied by the factor of their column. What is shown of the test of all rows and of
-    the change is their own p-value; whether they reject is decided by the adjusted one.
-
-    References
-    ----------
-    Holm (1979), A simple sequentially rejective multiple test procedure.
+    Groups are multiplied by the factor of their column. What is shown of the test of all rows and of the change is
+    their own p-value; whether they reject is decided by the adjusted one. See Holm (1979), A simple sequentially
+    rejective multiple test procedure.
     """
     own = _families(evidence)
-    p_values = {name: p for name, (p, _) in own.items()}
-    adjusted = dict(zip(own, holm(list(p_values.values()), [weight for _, weight in own.values()]), strict=True))
     if len(own) < 2:
         return evidence
+    adjusted = dict(zip(own, holm(list(own.values())), strict=True))
     changes: dict[str, Any] = {
         "adjusted": adjusted,
         "test": _test(evidence.test, adjusted),
-        "groups": tuple(_groups(one, k, p_values, adjusted) for k, one in enumerate(evidence.groups)),
+        "groups": tuple(_groups(one, k, own, adjusted) for k, one in enumerate(evidence.groups)),
         "over_time": _over_time(evidence.over_time, adjusted, len(own)),
     }
     return replace(evidence, **changes)
 
 
-def _families(e: Shared) -> dict[str, tuple[float, float]]:
-    """P-value and weight of every test that was made."""
-    found = {_ALL: (None if e.test is None else e.test.p_value, 1.0)}
+def _families(e: Shared) -> dict[str, float]:
+    """The p-value of every test that was made."""
+    found = {_ALL: None if e.test is None else e.test.p_value}
     for k, grouping in enumerate(e.groups):
-        tested = [row.p_value for row in grouping.rows if not isnan(row.p_value)]
-        found[_name(grouping, k)] = (min(tested, default=None), 1.0)
+        found[_name(grouping, k)] = min((row.p_value for row in grouping.rows if not isnan(row.p_value)), default=None)
     change = None if e.over_time is None else e.over_time.change
-    found[_CHANGE] = (None if change is None else change.p_value, 1.0)
-    return {name: (p, weight) for name, (p, weight) in found.items() if p is not None and not isnan(p)}
+    found[_CHANGE] = None if change is None else change.p_value
+    return {name: p for name, p in found.items() if p is not None and not isnan(p)}
 
 
 def _name(grouping: Groups, k: int) -> str:
