@@ -367,12 +367,13 @@ def test_unseen_variance_is_not_shared_by_outcomes_of_two_models():
     p = rng.uniform(0.9, 0.99, 400)
     samples = [Sample.of_rows(cal.Confidence(np.ones(400, int), p)) for _ in range(2)]  # no error is seen
     gaps = [SquaredGap.in_cells(sample, p, 20) for sample in samples]
-    together, apart = SquaredErrors.of(*gaps), SquaredErrors.of_own_outcomes(*gaps)
+    own = gaps[0].apart(first=True), gaps[1].apart(first=False)
+    together, apart = SquaredErrors.of(*gaps), SquaredErrors.of(*own)
     assert together.error == pytest.approx(0.0, abs=1e-12)
     alone = gaps[0].shared_noise(gaps[0])
     assert alone > 0
     assert [one.apart(first=True).shared_noise(one.apart(first=True)) for one in gaps] == pytest.approx([alone] * 2)
-    assert gaps[0].apart(first=True).shared_noise(gaps[1].apart(first=False)) < alone / 2
+    assert own[0].shared_noise(own[1]) < alone / 2
     assert apart.value == pytest.approx(together.value)
     assert apart.error > 0
 

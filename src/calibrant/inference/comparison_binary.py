@@ -175,11 +175,6 @@ class SquaredErrors:
         covariance = np.array([[variance[0], shared], [shared, variance[1]]])
         return cls(_TURN @ np.array([a.square, b.square]), covariance)
 
-    @classmethod
-    def of_own_outcomes(cls, a: SquaredGap, b: SquaredGap) -> SquaredErrors:
-        """The same for models whose outcomes are different events of the same rows."""
-        return cls.of(a.apart(first=True), b.apart(first=False))
-
     def with_total_of(self, coarser: SquaredErrors) -> SquaredErrors:
         """The same difference, with the sum of a coarser resolution, where its noise is smaller."""
         variance, total = self.covariance[0, 0], coarser.covariance[1, 1]
@@ -230,7 +225,9 @@ class Resolutions:
         first = min(most, max(LEAST_CELLS, FINENESS * np.sqrt(effective_n)))
         sizes = [round(first * 2**k) for k in range(RUNGS) if k == 0 or first * 2**k <= most]
         gaps = ([SquaredGap.in_cells(*model, size) for model in models] for size in sizes)
-        found = [SquaredErrors.of(x, y) if same else SquaredErrors.of_own_outcomes(x, y) for x, y in gaps]
+        if not same:  # their outcomes are different events of the same rows
+            gaps = ([x.apart(first=True), y.apart(first=False)] for x, y in gaps)
+        found = [SquaredErrors.of(x, y) for x, y in gaps]
         freedom = effective_clusters(a.by_cluster(a.row_share[:, None])[:, 0]) - 1
         return cls([one.with_total_of(found[0]) for one in found], freedom)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -18,7 +18,7 @@ from calibrant.data.predictions import Binary, Columns, Multiclass, Predictions,
 from calibrant.data.validation import UnsupportedPredictions, fail
 from calibrant.inference.clustered_scores import ClusteredScore
 from calibrant.inference.residual_noise import LEAST_CLUSTERS
-from calibrant.inference.segments import Segment, of_outcome, segments
+from calibrant.inference.segments import Segment, segments
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.boosting import Growth, table_p_value
 from calibrant.numerics.confidence_limits import sum_of_units_tail, weighted_tail
@@ -199,11 +199,14 @@ class Audit:
         False means that the mean gap of the segment is zero or has the other sign. Only confirmed ones are listed.
         """
         if self.parts:
-            number = len(self.parts)
-            every = [of_outcome(one, name, number) for name, part in self.parts.items() for one in part.segments]
+            every = [
+                replace(one, outcome=name, adjusted=min(1.0, one.adjusted * len(self.parts)))
+                for name, part in self.parts.items()
+                for one in part.segments
+            ]
             return tuple(sorted(every, key=lambda one: (one.adjusted, one.p_value)))
         found = segments(self.rows, alpha=self.alpha, most=self.most)
-        return tuple(of_outcome(one, self.outcome, 1) for one in found)
+        return tuple(replace(one, outcome=self.outcome) for one in found)
 
     @cached_property
     def features(self) -> tuple[FeatureLoss, ...]:
@@ -315,8 +318,11 @@ def audit(
     task.require_same_rows(X=X)
     validation.whole("most", most, minimum=1)
     alpha, seed = validation.fraction("alpha", alpha), validation.seed(seed)
-    if isinstance(task, Multiclass):
-        return _of_classes(task, X, alpha, seed, most)
+    if isinstance(task, Multiclass):  # the top label and each class, each with an equal share of the error rates
+        tasks: dict[str, Binary] = {"top label": task.top_label()}
+        tasks |= {f"class {printable(label)}": one for label, one in task.one_vs_rest().items()}
+        parts = {name: _of_events(one, one, X, alpha / len(tasks), seed, most) for name, one in tasks.items()}
+        return Audit(task, next(iter(parts.values())).rows, alpha, most, parts)
     return _of_events(task, _events(task), X, alpha, seed, most)
 
 
@@ -346,15 +352,6 @@ def _of_events(task: Predictions, events: Binary, X: Any, alpha: float, seed: in
         y, p = y[some], p[some]
     rows = CodedRows.of(y, p, X, weight, events.group, kept=kept, n=n, seed=seed)
     return Audit(events if isinstance(task, Binary) else task, rows, alpha, most, {})
-
-
-def _of_classes(task: Multiclass, X: Any, alpha: float, seed: int, most: int) -> Audit:
-    """The top label and each class, each with an equal share of the error rates."""
-    tasks: dict[str, Binary] = {"top label": task.top_label()}
-    tasks |= {f"class {printable(label)}": one for label, one in task.one_vs_rest().items()}
-    share = alpha / len(tasks)
-    parts = {name: _of_events(one, one, X, share, seed, most) for name, one in tasks.items()}
-    return Audit(task, next(iter(parts.values())).rows, alpha, most, parts)
 
 
 def _combined(task: Predictions, rows: CodedRows, forward: _Forward) -> Significance:

@@ -323,7 +323,7 @@ class Gate:
         """
         if self._kind == "error":
             return headline_errors(parts, norm=norm, level=level)
-        each = adjusted_level(level, len(parts))
+        each = 1 - (1 - level) / max(1, len(parts))
         found = {name: self.estimate(part, norm=norm, level=each) for name, part in parts.items()}
         if self._kind in RANGES or len(parts) == 1:
             return found
@@ -407,11 +407,6 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     return Estimate(value, name=name, method=error.method, n=error.n, interval=bounds, details={"base_rate": rate})
 
 
-def adjusted_level(level: float, groups: int) -> float:
-    """The level of each of several intervals that hold simultaneously at `level` (Bonferroni)."""
-    return 1 - (1 - level) / max(1, groups)
-
-
 def weak_limits(gates: Iterable[Gate], data: Predictions | BinTable) -> tuple[str, ...]:
     """Warnings of limits on the error that are not below the base rate: predicting "never" does not exceed them."""
     found: list[str] = []
@@ -439,7 +434,7 @@ def _has_event(data: Predictions | BinTable) -> bool:
 
 def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups: int) -> Estimate:
     """`headline_error` of one of several groups, with a lower end that is adjusted for their number."""
-    each = adjusted_level(level, groups)
+    each = 1 - (1 - level) / groups
     if isinstance(part, Forecast) or isinstance(task_of(part), Spread | Unlabeled):
         found = headline_error(part, norm=norm, level=level)
         return _with_lower_end(found, headline_error(part, norm=norm, level=each).interval, groups)

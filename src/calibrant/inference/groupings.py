@@ -86,21 +86,16 @@ def _columns(by: Any, length: int) -> list[tuple[str, Any]]:
     if isinstance(by, Mapping):
         return [(str(name), values) for name, values in by.items()]
     if hasattr(by, "__len__") and hasattr(by, "columns"):  # not lazy frames, whose columns cost a query
-        return _frame_columns(by)
+        keys = list(getattr(by, "column_names", by.columns))  # of pandas, Polars or PyArrow
+        names = [str(key) for key in keys]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            fail(f"by has several columns named {repeated[0]!r}; their names must differ.")
+        return [(name, by[key]) for name, key in zip(names, keys, strict=True)]
     if isinstance(by, list | tuple) and by and all(_is_column(part, length) for part in by):
         return [(str(getattr(part, "name", None) or f"by[{k}]"), part) for k, part in enumerate(by)]
     if isinstance(by, np.ndarray) and by.ndim == 2 and by.shape[1] > 1:
         return [(f"by[:, {k}]", by[:, k]) for k in range(by.shape[1])]
     return [(str(getattr(by, "name", None) or ""), by)]
-
-
-def _frame_columns(by: Any) -> list[tuple[str, Any]]:
-    """The columns of a pandas, Polars or PyArrow frame."""
-    keys = list(getattr(by, "column_names", by.columns))
-    names = [str(key) for key in keys]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        fail(f"by has several columns named {repeated[0]!r}; their names must differ.")
-    return [(name, by[key]) for name, key in zip(names, keys, strict=True)]
 
 
 def _is_column(part: Any, length: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -387,8 +387,3 @@ def _alike(one: Segment, inside: NDArray[np.bool_], other: Segment, there: NDArr
     both = int((inside & there).sum())
     within = both > 0.8 * min(int(inside.sum()), int(there.sum())) and one.direction == other.direction
     return both > 0.5 * int((inside | there).sum()) or within
-
-
-def of_outcome(found: Segment, outcome: str, tests: int) -> Segment:
-    """The segment of one of several audits that share an error rate."""
-    return replace(found, outcome=outcome, adjusted=min(1.0, found.adjusted * tests))

@@ -117,7 +117,11 @@ class Status:
     @property
     def remarks(self) -> str:
         """Which groups, and what else is worth knowing."""
-        return printable(" ".join(filter(None, [self._groups(), *self.notes])))
+        off = ""
+        if self.groups:
+            more = f" and {len(self.groups) - _NAMED} more" if len(self.groups) > _NAMED else ""
+            off = f"Groups shown to be off: {', '.join(self.groups[:_NAMED])}{more}."
+        return printable(" ".join(filter(None, [off, *self.notes])))
 
     @property
     def headline(self) -> str:
@@ -152,12 +156,6 @@ class Status:
         top = self.kind == "multiclass" and not self.series
         what = "accuracy minus confidence" if top else "observed minus predicted"
         return f"{since}: {what} {_range(self.gap, 0.0, 'points', sign='+')}, O:E {o_e.value:.2f}{ends}."
-
-    def _groups(self) -> str:
-        if not self.groups:
-            return ""
-        more = f" and {len(self.groups) - _NAMED} more" if len(self.groups) > _NAMED else ""
-        return f"Groups shown to be off: {', '.join(self.groups[:_NAMED])}{more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
