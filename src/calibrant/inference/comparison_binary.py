@@ -77,10 +77,9 @@ class SquaredGap:
         return cls(square, factor, noise, contributions, len(cell))
 
     def apart(self, *, first: bool) -> SquaredGap:
-        """The same with variance beyond that of the residuals in rows of its own: it is not shared with another model.
+        """The same with variance beyond that of the residuals in rows of its own, not shared with another model.
 
-        Outcomes of two models are different events. What their residuals share is seen in the sums over clusters; for
-        the rest it is not known, and none is the safe choice.
+        What residuals of different events share is seen in sums over clusters; of the rest, none is the safe choice.
         """
         from scipy.sparse import csr_array, vstack
 

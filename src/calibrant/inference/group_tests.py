@@ -128,10 +128,7 @@ _CELLS = 256
 
 
 class GroupTests(NamedTuple):
-    """Statistic and p-value of each group of one grouping, and p-values adjusted for all groups of all columns.
-
-    NaN where a group cannot be tested. `of_cells` is the test of quantiles or ensembles behind them.
-    """
+    """Statistics and p-values of the groups of one grouping, NaN where untested; `adjusted` for all of all columns."""
 
     statistic: Floats
     p_value: Floats
@@ -299,10 +296,7 @@ def strongest(groups: Sequence[GroupEvidence], number: int) -> list[GroupEvidenc
 def confirmed(
     data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, number: int
 ) -> tuple[Predictions, list[GroupEvidence]]:
-    """The groups with the most evidence on a random half of the rows, tested on the other half, which is returned.
-
-    Holm's adjustment is over these groups only. Groups without rows in the second half are left out.
-    """
+    """The groups with the most evidence on a random half of the rows, tested on the other half, which is returned."""
     first, second = _halves(data)
     candidates = strongest(group_evidence(data.take(first), [one.take(first) for one in groupings], test), number)
     found = {(one.grouping.column, one.grouping.names[one.number]): one.adjusted for one in candidates}

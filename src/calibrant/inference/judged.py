@@ -494,14 +494,10 @@ def judged_balance(data: Judged) -> dict[str, Any]:
 def judged_difference(a: Judged, b: Judged, first: Estimate, second: Estimate) -> tuple[float, Interval, float]:
     r"""The difference of two models on the same rows, whose estimates have intervals, with interval and p-value.
 
-    The squares of the distances of both ends from their estimates are added (Zou and Donner), less twice their product
-    times the correlation of the two estimates, which is that of the sums of rectified outcomes over clusters; 0 with
-    fewer than 20 gold labels of the rarer outcome, which do not show it, and for calibration errors.
-
-    References
-    ----------
-    Newcombe (1998), Improved confidence intervals for the difference between binomial proportions based on paired data;
-    Zou, Donner (2008), Construction of confidence limits about effect measures.
+    The squares of the distances of both ends from their estimates are added (Newcombe 1998, Improved confidence
+    intervals for the difference between binomial proportions based on paired data; Zou, Donner 2008, Construction of
+    confidence limits about effect measures), less twice their product times the correlation of the two estimates, which
+    is that of the sums of rectified outcomes over clusters; 0 where the labels do not show it.
     """
     if first.interval is None or second.interval is None or first.target is None:
         fail("A comparison needs an interval of both models.")

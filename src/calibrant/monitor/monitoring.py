@@ -372,10 +372,8 @@ class Monitor:
     def _begin(self, delivery: Delivery, times: Times) -> None:
         """What the first delivery decides, from its scores and groups but not from its outcomes."""
         self.kind, self.dates = delivery.kind, times.dates
-        if self.reference is None:
-            self.reference = delivery.reference
-        if self.origin is None:
-            self.origin = int(times.number.min())
+        self.reference = delivery.reference if self.reference is None else self.reference
+        self.origin = int(times.number.min()) if self.origin is None else self.origin
         if not self.shares and delivery.groups:
             self.shares = _shares(delivery.groups)
             self.declared = len(self.shares)
