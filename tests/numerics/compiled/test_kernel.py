@@ -46,3 +46,7 @@ def test_polynomials_are_near_their_functions():
     x = np.linspace(0.0, 1 / 9, 50)[1:]
     found = np.polynomial.polynomial.polyval(x, module.polynomial(module.atanh_ratio, 0.0, 1 / 9, 9))
     np.testing.assert_allclose(found, np.arctanh(np.sqrt(x)) / np.sqrt(x), rtol=2e-15)
+
+
+def test_a_compiled_polynomial_has_the_constant_first():
+    assert module.horner((1.0, 0.5, 2.0))(3.0) == 1 + 0.5 * 3 + 2 * 9

@@ -21,6 +21,7 @@ from calibrant.numerics.compiled.kernel import (
     atanh_ratio,
     contracting,
     fetch,
+    horner,
     inner,
     kernel,
     polynomial,
@@ -243,10 +244,10 @@ _FRACTION, _MANTISSA, _TO_FLOAT, _ONE = U64(52), U64((1 << 52) - 1), U64(0x433 <
 _BIAS, _LN2 = 2.0**52 + 1023.0, float(np.log(2.0))
 
 #: atanh(s) / s by s^2 for |s| up to 1/3. Derived: the lowest degree that is off by less than 1e-9 (1.1e-10).
-_C0, _C1, _C2, _C3, _C4, _C5 = polynomial(atanh_ratio, 0.0, 1 / 9, 5)
+_atanh_ratio = horner(polynomial(atanh_ratio, 0.0, 1 / 9, 5))
 
 #: The log of numbers from 1 to 2. Derived: the lowest degree that is off by less than 1e-9 (9.5e-10).
-_D0, _D1, _D2, _D3, _D4, _D5, _D6, _D7, _D8, _D9, _D10 = polynomial(np.log, 1.0, 2.0, 10)
+_log_of_mantissa = horner(polynomial(np.log, 1.0, 2.0, 10))
 
 
 @inner
@@ -266,30 +267,14 @@ def _log_ratio(a: Any, b: Any) -> Any:
     power, x = _parts(a)
     other, y = _parts(b)
     s = (x - y) / (x + y)
-    q = s * s
-    r = _C5 * q + _C4
-    r = r * q + _C3
-    r = r * q + _C2
-    r = r * q + _C1
-    r = r * q + _C0
-    return (power - other) * _LN2 + 2.0 * s * r
+    return (power - other) * _LN2 + 2.0 * s * _atanh_ratio(s * s)
 
 
 @contracting
 def _log(a: Any) -> Any:
     """The log of a positive normal number, without a division."""
     power, x = _parts(a)
-    r = _D10 * x + _D9
-    r = r * x + _D8
-    r = r * x + _D7
-    r = r * x + _D6
-    r = r * x + _D5
-    r = r * x + _D4
-    r = r * x + _D3
-    r = r * x + _D2
-    r = r * x + _D1
-    r = r * x + _D0
-    return (power - _BIAS) * _LN2 + r
+    return (power - _BIAS) * _LN2 + _log_of_mantissa(x)
 
 
 @contracting

@@ -8,7 +8,7 @@ grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import numba
@@ -44,6 +44,20 @@ def atanh_ratio(square: Any) -> Any:
     """atanh(s) / s by the square of s: what logarithms are made of, log(a / b) = 2 atanh((a - b) / (a + b))."""
     s = np.sqrt(square)
     return np.arctanh(s) / s
+
+
+def horner(coefficients: Sequence[float]) -> Callable[[Any], Any]:
+    """The compiled polynomial with these coefficients, the constant first; its loop, of known length, is unrolled."""
+    highest, *rest = coefficients[::-1]
+    others = tuple(rest)
+
+    def value(x: Any) -> Any:
+        r = highest
+        for coefficient in others:
+            r = r * x + coefficient
+        return r
+
+    return contracting(value)
 
 
 def kernel(function: Kernel) -> Kernel:

@@ -21,6 +21,7 @@ from calibrant.numerics.compiled.kernel import (
     U64,
     atanh_ratio,
     contracting,
+    horner,
     inner,
     kernel,
     polynomial,
@@ -255,10 +256,10 @@ _LN2 = float(np.log(2.0))
 
 
 #: 2^f for |f| up to 1/2. Derived: the lowest degree that is off by less than 1e-13 (1.5e-14).
-_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = polynomial(np.exp2, -0.5, 0.5, 9)
+_exp2 = horner(polynomial(np.exp2, -0.5, 0.5, 9))
 
 #: atanh(s) / s by s^2 for |s| up to 1/3. Derived: the lowest degree that is off by less than 1e-14 (1e-15).
-_A0, _A1, _A2, _A3, _A4, _A5, _A6, _A7, _A8, _A9 = polynomial(atanh_ratio, 0.0, 1 / 9, 9)
+_atanh_ratio = horner(polynomial(atanh_ratio, 0.0, 1 / 9, 9))
 
 #: The bits of a float after its exponent. Derived: IEEE 754.
 _MANTISSA = I64((1 << 52) - 1)
@@ -268,16 +269,7 @@ _MANTISSA = I64((1 << 52) - 1)
 def power_of_two(t: Any) -> Any:
     """2^t for |t| up to 1020: the whole part goes to the exponent by its bits, the rest to a polynomial."""
     shifted = np.float64(t + _TO_WHOLE)
-    f = t - (shifted - _TO_WHOLE)
-    y = _C9 * f + _C8
-    y = y * f + _C7
-    y = y * f + _C6
-    y = y * f + _C5
-    y = y * f + _C4
-    y = y * f + _C3
-    y = y * f + _C2
-    y = y * f + _C1
-    y = y * f + _C0
+    y = _exp2(t - (shifted - _TO_WHOLE))
     return I64(np.float64(y).view(np.int64) + (shifted.view(np.int64) << I64(52))).view(np.float64)
 
 
@@ -288,17 +280,7 @@ def logarithm(x: Any) -> Any:
     power = np.float64(np.int32(bits >> I64(52)) - np.int32(1023))
     mantissa = I64((bits & _MANTISSA) | ONE).view(np.float64)
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    q = s * s
-    r = _A9 * q + _A8
-    r = r * q + _A7
-    r = r * q + _A6
-    r = r * q + _A5
-    r = r * q + _A4
-    r = r * q + _A3
-    r = r * q + _A2
-    r = r * q + _A1
-    r = r * q + _A0
-    return power * _LN2 + 2.0 * s * r
+    return power * _LN2 + 2.0 * s * _atanh_ratio(s * s)
 
 
 @inner
