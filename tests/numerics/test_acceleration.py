@@ -33,7 +33,7 @@ def test_an_unknown_setting_is_refused(monkeypatch):
 def test_off_is_off_however_many_rows(monkeypatch):
     monkeypatch.setenv("CALIBRANT_FAST", "off")
     assert switch.compiled(10**12, saves=100) is None
-    assert switch.start() is False
+    assert switch.warm_up() is False
     assert switch.status() == "off (CALIBRANT_FAST)"
 
 
@@ -64,7 +64,7 @@ def test_a_numba_that_does_not_work_is_forgotten_unless_it_is_demanded(monkeypat
     monkeypatch.delattr("calibrant.numerics.compiled", raising=False)
     monkeypatch.setenv("CALIBRANT_FAST", "auto")
     assert switch.compiled(10**12, saves=100) is None
-    assert switch.start() is False
+    assert switch.warm_up() is False
     monkeypatch.setenv("CALIBRANT_FAST", "on")
     for _ in range(2):
         with pytest.raises(ImportError, match=r"pip install 'calibrant\[fast\]'"):
@@ -74,7 +74,7 @@ def test_a_numba_that_does_not_work_is_forgotten_unless_it_is_demanded(monkeypat
 @pytest.mark.usefixtures("_fresh")
 def test_starting_compiles_everything():
     pytest.importorskip("numba")
-    assert switch.start() is True
+    assert switch.warm_up() is True
     assert switch._State.warm
     assert switch.status().startswith("started")
 

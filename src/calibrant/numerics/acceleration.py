@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 #: Speed: benchmarks/fast.py; no result depends on it.
 START = 1e9
 
-#: Below this many rows a compiled loop is not worth loading, unless `start` loaded all of them before. Speed:
+#: Below this many rows a compiled loop is not worth loading, unless `warm_up` loaded all of them before. Speed:
 #: benchmarks/fast.py; no result depends on it.
 FEW_ROWS = 100_000
 
@@ -69,18 +69,6 @@ def compiled(rows: int, *, saves: float) -> ModuleType | None:
     if _State.module is not None:
         return _State.module if _State.warm or rows >= FEW_ROWS else None
     return _loaded(required=False) if rows * saves >= START else None
-
-
-def start() -> bool:
-    """Load and try every compiled loop, so that no later call has to wait; False where they are off or missing."""
-    if setting() == "off":
-        return False
-    module = _loaded(required=setting() == "on")
-    if module is None:
-        return False
-    module.compile_all()
-    _State.warm = True
-    return True
 
 
 def status() -> str:
@@ -180,7 +168,12 @@ def warm_up() -> bool:
     >>> cal.warm_up()  # doctest: +SKIP
     True
     """
-    return start()
+    module = None if setting() == "off" else _loaded(required=setting() == "on")
+    if module is None:
+        return False
+    module.compile_all()
+    _State.warm = True
+    return True
 
 
 def _version(name: str) -> str | None:

@@ -76,15 +76,8 @@ def bias_bound(
             f"Theorem 1 needs at least two unlabeled rows per equal-mass bin, got {n_unlabeled:g} for {cut.n_bins}."
         )
         raise ValueError(message)
-    bound = bias_bound_of_bins(
-        cut.n_bins,
-        noise,
-        n_unlabeled,
-        lipschitz=lipschitz,
-        equal_mass=equal_mass,
-        log_inverse_delta=0.0 if delta is None else -math.log(delta),
-    )
-    return float(bound)
+    options = {"lipschitz": lipschitz, "log_inverse_delta": 0.0 if delta is None else -math.log(delta)}
+    return float(bias_bound_of_bins(cut.n_bins, noise, n_unlabeled, equal_mass=equal_mass, **options))
 
 
 def sharp_bias_bound(
@@ -297,10 +290,8 @@ class ElkanNoto:
                 return min(1.0, len(positive) / ((len(positive) + len(unlabeled)) * c))
             return min(1.0, len(positive) * (1 - c) / (c * len(unlabeled)))
 
-        interval = Interval(
-            share(mean + reach), share(mean - reach), level=self.level, method=repr(self), assumption=_PURE
-        )
-        return share(mean), interval
+        low, high = share(mean + reach), share(mean - reach)
+        return share(mean), Interval(low, high, level=self.level, method=repr(self), assumption=_PURE)
 
 
 _PURE = "some scores occur among positives only"

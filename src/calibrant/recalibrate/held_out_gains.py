@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -222,8 +223,7 @@ class HeldOut:
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(data, seed, training, size)
         count, weight, squares, predicted, ones, *_ = np.concatenate([table.sums for table in held], axis=1)
-        sizes = [len(table.key) for table in held]
-        bounds = [slice(end - size, end) for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True)]
+        bounds = [slice(*both) for both in pairwise(np.cumsum([0, *(len(table.key) for table in held)]).tolist())]
         return cls(predicted / weight, count, Entries(ones, weight - ones, squares), bounds, training, None, size)
 
     @classmethod
@@ -232,9 +232,8 @@ class HeldOut:
         some = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
         order = some[np.argsort(fold[some], kind="stable")]
         rows = data.take(order)
-        ends = np.cumsum(np.bincount(fold[order]))
-        ends = np.unique(ends[ends > 0])
-        bounds = [slice(start, end) for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+        ends = np.unique([0, *np.cumsum(np.bincount(fold[order]))]).tolist()
+        bounds = [slice(*both) for both in pairwise(ends)]
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight.astype(np.float64)
         cluster = np.unique(np.asarray(rows.group), return_inverse=True)[1].reshape(-1)
         entries = Entries(weight * rows.y_true, weight * (1 - rows.y_true), weight**2, cluster)
