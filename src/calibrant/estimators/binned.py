@@ -49,8 +49,7 @@ def ece(
 
     Parameters
     ----------
-    data : Predictions, BinTable, or y_true
-        What to measure; with plain arrays, `y_prob` comes second.
+    data : Predictions, BinTable, or y_true (then `y_prob`)
     bins : Binning
         How to bin the predictions. Not used for a table that already has bins.
     norm : float

@@ -35,8 +35,7 @@ def classwise(
     ----------
     estimator : callable
         Estimator of a binary task.
-    data : Multiclass, or y_true
-        What to measure; with plain labels, `y_prob` of shape (n, K) comes next.
+    data : Multiclass, or y_true (then `y_prob` of shape (n, K))
     **options
         Options of the estimator, e.g. ``norm=2``.
 

@@ -205,8 +205,7 @@ def calibration_error(
 
     Parameters
     ----------
-    data : Predictions, BinTable, or y_true
-        With plain arrays, `y_prob` comes next.
+    data : Predictions, BinTable, or y_true (then `y_prob`)
     norm : float >= 1, inf, "squared", "kl", or Distance
         The norms that `method` supports.
     method : optional

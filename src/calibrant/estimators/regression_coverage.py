@@ -54,8 +54,7 @@ def interval_error(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, Quantiles, Samples, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next.
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true (then `mean` and `std`)
     norm : float
         The exponent q of at least 1, or infinity.
     levels : array-like in [0, 1], optional
@@ -155,8 +154,7 @@ def coverage(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, Quantiles, Samples, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next.
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true (then `mean` and `std`)
     nominal : float in (0, 1)
         Nominal coverage c of the central interval.
 

@@ -74,8 +74,7 @@ def nll(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next.
+    data : Gaussian, Distribution, or y_true (then `mean` and `std`)
     floor : float, at least 0
         Densities are raised to at least this. By default nothing is raised, and an outcome outside the support of its
         distribution makes the mean infinite; ``details`` then counts these outcomes and names the first.
@@ -193,8 +192,7 @@ def interval_score(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, Quantiles, Samples, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next.
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true (then `mean` and `std`)
     nominal : float in (0, 1)
         Nominal coverage c of the central interval.
 

@@ -52,9 +52,8 @@ def ence(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, Samples, BinTable, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next. Several outputs are pooled, and the value of
-        each one is in ``details["outputs"]``.
+    data : Gaussian, Distribution, Samples, BinTable, or y_true (then `mean` and `std`)
+        Several outputs are pooled, and the value of each one is in ``details["outputs"]``.
     bins : Binning
         How to cut the predicted standard deviations.
 
@@ -272,8 +271,7 @@ def scale_factor(
 
     Parameters
     ----------
-    data : Gaussian, Distribution, Samples, fine BinTable, or y_true
-        What to measure; with plain arrays, `mean` and `std` come next.
+    data : Gaussian, Distribution, Samples, fine BinTable, or y_true (then `mean` and `std`)
 
     References
     ----------

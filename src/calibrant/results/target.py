@@ -146,7 +146,10 @@ class Arguments:
             words = f"it takes {', '.join(sorted({*self.options, *known} - {'data'}))}"
             fail(f"{self.function}() has no argument {', '.join(map(repr, unknown))}; {words}.", TypeError)
         if (n_bins := named.pop("n_bins", None)) is not None:
-            options["bins"] = self._bins(n_bins, options)
+            if "bins" not in self.options or "bins" in options:
+                why = "give bins or n_bins, not both" if "bins" in options else "there are no bins to be chosen"
+                fail(f"{self.function}() does not take n_bins here: {why}.", TypeError)
+            options["bins"] = n_bins
         rows = {name: values for name in ("weight", "group") if (values := named.pop(name, None)) is not None}
         given = {name: values for name, values in zip(self.positional, args, strict=False) if values is not None}
         if "y_true" in named:
@@ -155,12 +158,6 @@ class Arguments:
             fail(f"{self.function}() got {twice[0]} twice, by position and by name.", TypeError)
         every = [(given | named).get(name) for name in self.positional]
         return (tuple(every) if not rows else (self._task(every, rows), *[None] * len(every[1:]))), options
-
-    def _bins(self, n_bins: int, options: Mapping[str, Any]) -> int:
-        if "bins" not in self.options or "bins" in options:
-            why = "give bins or n_bins, not both" if "bins" in options else "there are no bins to be chosen"
-            fail(f"{self.function}() does not take n_bins here: {why}.", TypeError)
-        return n_bins
 
     def _task(self, columns: list[Any], rows: Mapping[str, Any]) -> Predictions:
         """The task of columns with weights or groups."""
@@ -174,8 +171,7 @@ class Arguments:
 def takes_columns(function: F) -> F:
     """Let a function of (data, y_prob) or (data, mean, std) take its columns by name, too (a decorator).
 
-    ``f(y_true=y, y_prob=p, weight=w, group=g)`` is ``f(Binary(y, p, weight=w, group=g))``, and ``n_bins=15`` is
-    ``bins=15``. The function declares ``**columns: Unpack[Columns]``, which it never gets to see, or ``**options``.
+    ``f(y_true=y, y_prob=p, weight=w)`` is ``f(Binary(y, p, weight=w))``, and ``n_bins=15`` is ``bins=15``.
     """
     arguments = Arguments.of(function)
     if arguments is None:
@@ -245,15 +241,10 @@ def estimates(
         target = Target(quantity, norm if norm is not None else _default_norm(function))
 
         def attached(found: Any, options: Mapping[str, Any]) -> Any:
-            if not hasattr(found, "with_target"):
-                return found
-            own = found.target
-            if own is not None:
+            if not hasattr(found, "with_target") or found.target is not None:
                 return found  # the estimator knows best, e.g. the norm of what it is a mean of
-            declared = replace(target, norm=options["norm"]) if "norm" in options else target
-            return found.with_target(
-                declared if losses is None else replace(declared, losses=partial(losses, **options))
-            )
+            own = replace(target, norm=options["norm"]) if "norm" in options else target
+            return found.with_target(own if losses is None else replace(own, losses=partial(losses, **options)))
 
         arguments = Arguments.of(function)
 

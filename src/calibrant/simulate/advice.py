@@ -134,7 +134,12 @@ class Advice:
         return f"<Advice: least bias {self.least_bias.name}, least rmse {self.least_rmse.name}, n={self.n:_}>"
 
     def __str__(self) -> str:
-        return text(self)
+        lines = [["percent", "estimate", "bias", "sd", "rmse", "if calibrated", "detects"]]
+        for row in self.rows:
+            numbers = (row.estimate, row.fitted.bias, row.fitted.sd, row.fitted.rmse, row.calibrated.bias)
+            cells = [f"{100 * value:{sign}.2f}" for value, sign in zip(numbers, ("", "+", "", "", "+"), strict=True)]
+            lines.append([row.name, *cells, "-" if row.detectable is None else f"{100 * row.detectable:.2f}"])
+        return "\n".join([*_before(self), "", *text_table(lines), "", *_conclusions(self)])
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import advice_html
@@ -252,16 +257,6 @@ def _crossing(errors: Floats, power: Callable[[int], float], wanted: float) -> f
         return float(errors[0])
     part = (wanted - known[low]) / (known[high] - known[low])
     return float(errors[low] + part * (errors[high] - errors[low]))
-
-
-def text(advice: Advice) -> str:
-    """The table of estimators and what follows from it; errors in percent."""
-    lines = [["percent", "estimate", "bias", "sd", "rmse", "if calibrated", "detects"]]
-    for row in advice.rows:
-        numbers = (row.estimate, row.fitted.bias, row.fitted.sd, row.fitted.rmse, row.calibrated.bias)
-        cells = [f"{100 * value:{sign}.2f}" for value, sign in zip(numbers, ("", "+", "", "", "+"), strict=True)]
-        lines.append([row.name, *cells, "-" if row.detectable is None else f"{100 * row.detectable:.2f}"])
-    return "\n".join([*_before(advice), "", *text_table(lines), "", *_conclusions(advice)])
 
 
 def _before(advice: Advice) -> list[str]:

@@ -111,7 +111,7 @@ class World:
         return divergence
 
 
-#: The ten published fits of networks on CIFAR-10, CIFAR-100 and ImageNet (Roelofs et al. 2022, Tables 2 and 3).
+#: Scores and curve of each. Reference: Roelofs, Cain, Shlens, Mozer (2022), Tables 2 and 3.
 _PUBLISHED: list[tuple[str, float, float, Any, float, float]] = [
     ("resnet110_c10", 2.7752, 0.0478, "logflip_logflip", -0.24, 0.30),
     ("resnet110_SD_c10", 2.1714, 0.0394, "logit_logflip", -0.27, -0.35),
@@ -124,4 +124,5 @@ _PUBLISHED: list[tuple[str, float, float, Any, float, float]] = [
     ("resnet152_imgnet", 1.1359, 0.2069, "logflip_logflip", -0.12, 0.58),
     ("densenet161_imgnet", 1.1928, 0.2206, "log_log", -0.03, 1.27),
 ]
+#: The ten published fits of networks on CIFAR-10, CIFAR-100 and ImageNet (Roelofs et al. 2022, Tables 2 and 3).
 PAPER_WORLDS = {name: World(BetaScores(a, b), Glm(family, b0, b1), name) for name, a, b, family, b0, b1 in _PUBLISHED}

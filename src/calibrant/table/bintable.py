@@ -1,10 +1,7 @@
-r"""Sums per bin or cell, the sufficient statistic of every binned estimator, with a bound of what cells lose.
+"""Sums per bin or cell, the sufficient statistic of every binned estimator, with a bound of what cells lose.
 
 Sums add up: a table made by a warehouse from a billion rows, or merged from a thousand shards, is the same object as
-one made by NumPy on a laptop, and every estimator that needs only sums works on either. The table also tells how far an
-ECE from its cells can be from the ECE of the rows. Only cells that an edge falls into can be divided wrongly, and
-moving rows from one bin to its neighbour changes
-:math:`\sum_k \lvert\sum_{i \in B_k} w_i (p_i - y_i)\rvert` by at most twice the size of the sum that is moved.
+one made by NumPy on a laptop, and every estimator that needs only sums works on either.
 """
 
 from __future__ import annotations
@@ -271,6 +268,7 @@ class BinTable:
     def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
         r"""The most by which the ECE of a fine table in `bins` can differ from the ECE of its rows.
 
+        Only cells that an edge falls into can be divided wrongly; what is moved to the neighbouring bin counts twice.
         It holds whatever the rows in a cut cell are, tied or weighted. With `distinct`, which promises that no two rows
         of a cut cell share a score, it is smaller (unweighted rows, equal mass): if a of the n rows of a cell, n1 of
         them positive, lie to the left of the edge and the cell is w wide, the bound is the sum over edges of

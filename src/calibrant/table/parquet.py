@@ -45,8 +45,7 @@ Steps = tuple[Any, ...]
 
 def save(table: BinTable, path: Path_) -> None:
     """Write a table to a Parquet file, all of it or nothing."""
-    arrow, _ = _pyarrow()
-    _write(arrow.table(_columns(table)), _words(table), path)
+    _write(_columns(table), _words(table), path)
 
 
 def load(path: Path_) -> BinTable:
@@ -54,10 +53,8 @@ def load(path: Path_) -> BinTable:
     with reading_back(_opened(path), "a valid table"):
         data, about = _read(path, _COLUMNS)
         if "tables" in about:
-            message = (
-                f"{os.fspath(path)} holds {len(about['tables'])} tables: read it with calibrant.table.load_tables."
-            )
-            raise InvalidFile(message)
+            several = len(about["tables"])
+            fail(f"{os.fspath(path)} holds {several} tables: read it with calibrant.table.load_tables.", InvalidFile)
         return _table(_arrays(data), about)
 
 
@@ -82,18 +79,14 @@ def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
     ...     load_tables(f"{folder}/tables.parquet")
     {'at': <BinTable of 2 cells, n=2, HybridGrid>, 'de': <BinTable of 1 cells, n=1, HybridGrid>}
     """
-    arrow, _ = _pyarrow()
     flat = list(_flat(tables))
     if not flat:
         fail("tables is empty: there is nothing to save.", ValueError)
-    about = {
-        "schema_version": SCHEMA_VERSION,
-        "tables": [{**_words(table), "group": [_plain(step) for step in steps]} for steps, table in flat],
-    }
+    words = [{**_words(table), "group": [_plain(step) for step in steps]} for steps, table in flat]
     parts = [_columns(table) for _, table in flat]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
     place = np.repeat(np.arange(len(flat), dtype=np.int32), [len(table) for _, table in flat])
-    _write(arrow.table({"group": place, **columns}), about, path)
+    _write({"group": place, **columns}, {"schema_version": SCHEMA_VERSION, "tables": words}, path)
 
 
 def load_tables(path: Path_) -> dict[Any, Any]:
@@ -223,9 +216,9 @@ def _task(words: Mapping[str, Any]) -> Task:
     return Unlabeled(None if known else words["prior"], words["label_frequency"], words["nested"])
 
 
-def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
-    _, parquet = _pyarrow()
-    data = data.replace_schema_metadata({_FIELD: json.dumps(about).encode()})
+def _write(columns: Mapping[str, Any], about: Mapping[str, Any], path: Path_) -> None:
+    arrow, parquet = _pyarrow()
+    data = arrow.table(columns).replace_schema_metadata({_FIELD: json.dumps(about).encode()})
     with replacing(path) as place:
         parquet.write_table(data, place, compression="zstd")
 
@@ -243,22 +236,17 @@ def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
     except Exception as error:
         message = f"{os.fspath(path)} is not a readable Parquet file: {error}"
         raise InvalidFile(message) from error
-    about = _about(path, (data.schema.metadata or {}).get(_FIELD))
+    what = "a table that BinTable.save wrote"
+    if (text := (data.schema.metadata or {}).get(_FIELD)) is None:
+        fail(f"{os.fspath(path)} is a Parquet file, but not {what}.", InvalidFile)
+    about = dict(parsed_json(text, path, what))
+    layout_version(about.get("schema_version"), READABLE, path)
     if "group" in needed and "tables" not in about:
         fail(f"{os.fspath(path)} holds one table, not one per group: read it with BinTable.load.", InvalidFile)
     missing = [name for name in needed if name not in data.column_names]
     if missing:
         fail(f"{os.fspath(path)} lacks the columns {', '.join(missing)} of a table.", InvalidFile)
     return data, about
-
-
-def _about(path: Path_, text: bytes | None) -> dict[str, Any]:
-    what = "a table that BinTable.save wrote"
-    if text is None:
-        fail(f"{os.fspath(path)} is a Parquet file, but not {what}.", InvalidFile)
-    about = dict(parsed_json(text, path, what))
-    layout_version(about.get("schema_version"), READABLE, path)
-    return about
 
 
 def _pyarrow() -> tuple[Any, Any]:
