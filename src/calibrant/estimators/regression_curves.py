@@ -225,12 +225,8 @@ def _intercept(bins: Floats, values: Floats) -> dict[str, float]:
     many = bins > 16
     if many.sum() < 3:
         return {}
-    design = np.column_stack([np.ones(many.sum()), np.sqrt(bins[many])])
-    inverse = np.linalg.inv(design.T @ design)
-    line = inverse @ design.T @ values[many]
-    residual = values[many] - design @ line
-    variance = float(residual @ residual) / (len(residual) - 2)
-    return {"intercept": float(line[0]), "standard_error": float(np.sqrt(variance * inverse[0, 0]))}
+    (_, intercept), covariance = np.polyfit(np.sqrt(bins[many]), values[many], 1, cov=True)
+    return {"intercept": float(intercept), "standard_error": float(np.sqrt(covariance[1, 1]))}
 
 
 def _binomial_band(share: Floats, size: float, level: float) -> tuple[Floats, Floats]:

@@ -57,25 +57,19 @@ class BatchSums:
 
     def take(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
         """Add valid rows."""
-        if len(y_prob) <= min(CHUNK, self.room - self.waiting):
-            self._wait(y_true, y_prob)
-            return
         start = 0
         while start < len(y_prob):
             if self.waiting == self.room:
                 self.absorb()
-            end = min(len(y_prob), start + self.room - self.waiting, start + CHUNK)
-            self._wait(y_true[start:end], y_prob[start:end])
-            start = end
-
-    def _wait(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
-        begin = len(self.marks) + self.waiting
-        self.waiting += len(y_prob)
-        codes = self.codes[begin : begin + len(y_prob)]
-        np.left_shift(y_prob.view(codes.dtype), self.one, out=codes)  # off with the sign, which only -0.0 has
-        positive = y_true.astype(codes.dtype)
-        positive <<= self.top
-        codes |= positive
+            size = min(len(y_prob) - start, self.room - self.waiting, CHUNK)
+            part, begin = slice(start, start + size), len(self.marks) + self.waiting
+            codes = self.codes[begin : begin + size]
+            np.left_shift(y_prob[part].view(codes.dtype), self.one, out=codes)  # off with the sign that only -0.0 has
+            positive = y_true[part].astype(codes.dtype)
+            positive <<= self.top
+            codes |= positive
+            self.waiting += size
+            start += size
 
     def absorb(self) -> None:
         """Sum what waits."""
