@@ -56,7 +56,12 @@ def task_from(found: Arrays, columns: Columns, group: Any = None, by: Any = ()) 
     if columns.task == "unlabeled":
         return _unlabeled(y, found[columns.prob[0]], weight, columns)
     if columns.task == "judged":
-        return _judged(found, columns, group, by)
+        scores, (prob,), name = _matrix(found, columns.judge), columns.prob, columns.label_weight
+        weight = None if name is None else found[name]
+        data = Judged(y, found[prob], judge=scores, weight=weight, group=group, by=by)
+        data.names = {"gold": columns.truth, "p": prob, "judge": list(columns.judge), "group": columns.cluster}
+        data.names["weight"] = name  # for the code that a report shows
+        return data
     if columns.task == "multiclass":
         text = y.dtype.kind in "OUS"
         labels = text_classes(columns, np.unique(y)) if text else labels_of_columns(None, columns.prob)
@@ -67,16 +72,6 @@ def task_from(found: Arrays, columns: Columns, group: Any = None, by: Any = ()) 
 
 def _matrix(found: Arrays, names: Any) -> NDArray[Any]:
     return np.stack([found[name] for name in names], axis=1)
-
-
-def _judged(found: Arrays, columns: Columns, group: Any, by: Any) -> Judged:
-    """Judged answers, with the names of their columns for the code that a report shows."""
-    weight = None if columns.label_weight is None else found[columns.label_weight]
-    scores, (prob,) = _matrix(found, columns.judge), columns.prob
-    data = Judged(found[TRUTH], found[prob], judge=scores, weight=weight, group=group, by=by)
-    given = {"gold": columns.truth, "p": prob, "judge": list(columns.judge), "group": columns.cluster}
-    data.names = given | {"weight": columns.label_weight}
-    return data
 
 
 def _unlabeled(y: NDArray[Any], p: NDArray[Any], weight: NDArray[Any] | None, columns: Columns) -> PositiveUnlabeled:
@@ -204,7 +199,10 @@ def _loaded(
     selection = _chosen(table, columns, notes)
     rows = _count(table.relation if sample is None else selection.relation)
     if sample is not None and rows > AUDIT_ROWS:
-        selection = _sampled(selection, rows, sample, notes)
+        notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
+        drawn = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({sample})"
+        frame = nw.from_native(selection.relation.query("every", drawn))
+        selection = replace(selection, columns=replace(selection.columns, frame=frame))
     alone = columns.task == "binary" and not (columns.answers or columns.cluster or columns.model)
     if sample is None and alone and rows > TABLE_ROWS:
         notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
@@ -282,14 +280,6 @@ AUDIT_ROWS = 2_000_000
 _FEATURE = "_calibrant_feature_"
 #: Types of columns that are not features.
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
-
-
-def _sampled(selection: Selection, rows: int, seed: int, notes: list[str]) -> Selection:
-    """A random sample of very many rows."""
-    notes.append(f"{rows:,} rows: audited a random sample of {AUDIT_ROWS:,} of them.")
-    sample = f"SELECT * FROM every USING SAMPLE reservoir({AUDIT_ROWS} ROWS) REPEATABLE ({seed})"
-    frame = nw.from_native(selection.relation.query("every", sample))
-    return replace(selection, columns=replace(selection.columns, frame=frame))
 
 
 def _feature_names(table: FileTable, columns: Columns, wanted: Sequence[str], notes: list[str]) -> list[str]:

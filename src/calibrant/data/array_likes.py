@@ -64,7 +64,9 @@ def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
     if array.dtype == object:
         found = np.fromiter(map(is_missing, array.flat), dtype=bool, count=array.size).reshape(array.shape)
         mask = found if mask is None else mask | found
-        _refuse_trailing_nulls(array)
+        text = next((value for value in array.flat if ends_in_null(value)), None)  # NumPy would take off the nulls
+        if text is not None:
+            unreadable(f"{{name}} holds text that ends in a null character ({text!r}): remove it, e.g. .rstrip('\\0').")
     elif array.dtype.kind in "mM":
         mask = np.isnat(array) if mask is None else mask | np.isnat(array)
     return array, mask if mask is not None and mask.any() else None
@@ -83,7 +85,12 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
         unreadable(f"{{name}} mixes text and other values ({one!r} and {other!r}): convert it to one type.")
     kind = str if any(text) else _common_type(present)
     if kind is float and not all(map(is_exact, present)):
-        _refuse_merged(present)
+        known: dict[float, Any] = {}
+        for value in present:
+            other = known.setdefault(float(value) if abs(value) < 1e308 else np.inf, value)
+            if other != value and isinstance(value, (int, np.integer)) and isinstance(other, (int, np.integer)):
+                numbers = f"whole numbers that double precision cannot distinguish ({other} and {value})"
+                unreadable(f"{{name}} holds {numbers}.")
     filled = array.copy()
     if missing is not None:
         filled[missing] = "" if kind is str else 0
@@ -93,15 +100,6 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
         unreadable("{name} holds numbers beyond the range of double precision.", cause=error)
     except (TypeError, ValueError):  # dates and other objects: labels at most
         return filled.astype(str)
-
-
-def _refuse_merged(values: list[Any]) -> None:
-    """Raise if different numbers would become one in double precision."""
-    known: dict[float, Any] = {}
-    for value in values:
-        other = known.setdefault(float(value) if abs(value) < 1e308 else np.inf, value)
-        if other != value and isinstance(value, (int, np.integer)) and isinstance(other, (int, np.integer)):
-            unreadable(f"{{name}} holds whole numbers that double precision cannot distinguish ({other} and {value}).")
 
 
 def is_missing(value: Any) -> bool:
@@ -156,12 +154,7 @@ def _plain(values: Any) -> Any:
         return _of_torch(values)
     if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
         return np.ma.array(values)
-    return _objects_with_nulls(values)
-
-
-def _objects_with_nulls(values: Any) -> Any:
-    """Columns with nulls as objects: on the way to NumPy nulls would become NaN, and whole numbers floats."""
-    dtype = getattr(values, "dtype", None)
+    dtype = getattr(values, "dtype", None)  # columns with nulls are objects: NumPy would make NaN and floats of them
     if row_index(values) is not None and dtype is not None and not isinstance(dtype, np.dtype):
         return values.to_numpy(dtype=object) if values.isna().any() else values
     nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in Polars
@@ -214,13 +207,6 @@ def is_exact(value: Any) -> bool:
 def ends_in_null(value: Any) -> bool:
     """Whether a text has a null character at its end, which NumPy takes for padding."""
     return isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0")
-
-
-def _refuse_trailing_nulls(array: NDArray[Any]) -> None:
-    """Text that differs in null characters at its end would be the same text in an array of NumPy."""
-    found = next((value for value in array.flat if ends_in_null(value)), None)
-    if found is not None:
-        unreadable(f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0').")
 
 
 def _common_type(values: list[Any]) -> type:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 from calibrant._version import __version__
 from calibrant.data.validation import fail
@@ -37,12 +37,12 @@ class InvalidFile(ValueError):
 def parsed_json(content: bytes, name: str | os.PathLike[str], what: str) -> Any:
     """The value of a JSON text, of which nothing is trusted; `what` says what the file should be."""
     try:
-        value = json.loads(content, parse_constant=_not_json)
+        value = json.loads(content, parse_constant=lambda constant: fail(f"{constant} is not JSON", ValueError))
         too_deep = _depth_exceeds(value, DEEPEST)
     except (ValueError, RecursionError) as error:  # invalid UTF-8 and numbers of too many digits are ValueErrors too
         reason = "too deeply nested" if isinstance(error, RecursionError) else error
-        message = f"{os.fspath(name)} is not {what}, or is damaged: it does not hold JSON ({reason})."
-        raise InvalidFile(message) from error
+        holds = f"it does not hold JSON ({reason})"
+        fail(f"{os.fspath(name)} is not {what}, or is damaged: {holds}.", InvalidFile, cause=error)
     if too_deep:
         fail(f"{os.fspath(name)} is not {what}: its contents are nested more than {DEEPEST} deep.", InvalidFile)
     return value
@@ -52,15 +52,10 @@ def layout_version(found: Any, readable: Collection[int], name: str | os.PathLik
     """The version of a file's layout, if it is one that this release reads."""
     if type(found) is int and found in readable:
         return found
-    newer = type(found) is int and found > max(readable)
     who = f", written by calibrant {written_by}" if isinstance(written_by, str) else ""
-    remedy = " Upgrade calibrant." if newer else ""
-    listed = " and ".join(str(version) for version in sorted(readable))
-    message = (
-        f"{os.fspath(name)} has layout version {found!r}{who}; this release ({__version__}) reads versions "
-        f"{listed}.{remedy}"
-    )
-    raise InvalidFile(message)
+    remedy = " Upgrade calibrant." if type(found) is int and found > max(readable) else ""
+    reads = f"this release ({__version__}) reads versions {' and '.join(map(str, sorted(readable)))}"
+    return fail(f"{os.fspath(name)} has layout version {found!r}{who}; {reads}.{remedy}", InvalidFile)
 
 
 @contextmanager
@@ -77,10 +72,6 @@ def reading_back(name: str | os.PathLike[str], what: str) -> Iterator[None]:
         elif not isinstance(error, ValueError) or not text:
             text = f"{type(error).__name__}: {text}"
         fail(f"{os.fspath(name)} is not {what}: {text}.", InvalidFile, cause=error)
-
-
-def _not_json(constant: str) -> NoReturn:
-    fail(f"{constant} is not JSON", ValueError)
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:

@@ -49,9 +49,10 @@ def _arrays(path: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     try:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
-            for name in [""] if isinstance(loaded, np.ndarray) else loaded.files:
+            loaded = {"": loaded} if isinstance(loaded, np.ndarray) else loaded
+            for name in loaded:
                 try:
-                    array = loaded if isinstance(loaded, np.ndarray) else loaded[name]
+                    array = loaded[name]
                 except _FAILURES as error:
                     refused[name] = f"The array {name!r} of {path!r} cannot be read: {error}"
                     continue
