@@ -30,7 +30,7 @@ def test_a_bar_is_shown_when_asked_for(tmp_path, capfd):
 def test_the_bar_counts_parts_and_asks_the_engine(monkeypatch):
     monkeypatch.setattr(sources, "INTERVAL", 0.01)
     with Progress(console=Console(file=io.StringIO())) as lines:
-        bar = sources.Bar(lines, parts=2)
+        bar = sources.Watch(lines, parts=2)
         with bar.part("first"), bar.asking(lambda: 50.0):
             time.sleep(0.1)
             assert lines.tasks[0].completed == 50

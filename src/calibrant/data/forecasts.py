@@ -226,9 +226,7 @@ class Samples(Forecast):
 
     columns = ("y_true", "draws")
 
-    def __init__(
-        self, y_true: ArrayLike, draws: ArrayLike, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, y_true: ArrayLike, draws: ArrayLike, *, weight: Column = None, group: Column = None) -> None:
         self._align(y_true=y_true, draws=draws, weight=weight, group=group)
         self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
         self.draws = as_outcomes("draws", validation.matrix("draws", draws, rows=len(self)))
@@ -334,9 +332,7 @@ class Distribution(Forecast):
     <Distribution, n=2>
     """
 
-    def __init__(
-        self, y_true: ArrayLike, dist: Any, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, y_true: ArrayLike, dist: Any, *, weight: Column = None, group: Column = None) -> None:
         self._align(y_true=y_true, weight=weight, group=group)
         self.y_true = frozen(as_outputs("y_true", y_true, None))
         self.dist = dist
@@ -437,7 +433,7 @@ class _TakenRows:
                 return np.broadcast_to(np.asarray(method(), dtype=np.float64), self._shape)[self._rows]
             values = np.empty((len(self._rows), *self._shape[1:]))
             given = [np.broadcast_to(argument, values.shape) for argument in at]
-            for some in self._turns:
+            for some in _turns(self._rows):
                 whole = [np.broadcast_to(argument[:1], self._shape).copy() for argument in given]
                 for argument, place in zip(given, whole, strict=True):
                     place[self._rows[some]] = argument[some]
@@ -446,10 +442,9 @@ class _TakenRows:
 
         return of_rows
 
-    @property
-    def _turns(self) -> list[NDArray[np.intp]]:
-        """The places of each row's first, second, ... copy: within one of them no row is repeated."""
-        order = np.argsort(self._rows, kind="stable")
-        ordered = self._rows[order]
-        copy_number = np.arange(len(ordered)) - np.searchsorted(ordered, ordered, side="left")
-        return [order[copy_number == turn] for turn in range(int(copy_number.max(initial=-1)) + 1)]
+
+def _turns(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """The places of each row's first, second, ... copy: within one of them no row is repeated."""
+    order = np.argsort(rows, kind="stable")
+    copy_number = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order], side="left")
+    return [order[copy_number == turn] for turn in range(int(copy_number.max(initial=-1)) + 1)]

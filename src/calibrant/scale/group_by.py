@@ -60,11 +60,6 @@ def cell_dtype(grid: Grid) -> type[nw.Int16 | nw.Int32]:
     return nw.Int16 if 0 < cell_shift(grid) <= 2**15 else nw.Int32
 
 
-def cell_numbers(found: NDArray[Any], grid: Grid) -> NDArray[np.int64]:
-    """Cells from what an engine gave back."""
-    return found.astype(np.int64) + cell_shift(grid)
-
-
 def equal_width(score: nw.Expr, n: int) -> nw.Expr:
     """The bin of `EqualWidth(n)`, exactly: (low, high], the first also holds zero.
 
@@ -245,7 +240,8 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     groups = [_named(group) for group in zip(*(raw[name].to_list() for name in plan.key_names), strict=True)]
     found = {group: code for code, group in enumerate(dict.fromkeys(groups))} if plan.keys else {(): 0}
     code = np.array([found[group] for group in groups]) if plan.keys else np.zeros(len(raw), np.intp)
-    cell, low, high = cell_numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
+    cell = raw[CELL].to_numpy().astype(np.int64) + cell_shift(plan.grid)
+    low, high = _numbers(raw, LOW), _numbers(raw, HIGH)
     order = np.lexsort((low, cell, code))
     sums = {name: _numbers(raw, SUM + name) for name in SUMS if SUM + name in raw.columns}
     sums.setdefault("weight", sums["count"])

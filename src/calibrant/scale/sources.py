@@ -29,45 +29,34 @@ Percent = Callable[[], float | None]
 
 
 class Watch:
-    """Nobody is looking: nothing is shown."""
+    """A bar that counts parts done of parts, and within a part asks the engine how far it is; without one, nothing."""
 
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Work on one part of the source."""
-        yield
-
-    @contextmanager
-    def asking(self, percent: Percent) -> Iterator[None]:
-        """Work that an engine does and that `percent` can tell the state of."""
-        yield
-
-
-class Bar(Watch):
-    """A bar that counts parts done of parts, and within a part asks the engine how far it is."""
-
-    def __init__(self, bar: Any, parts: int) -> None:
+    def __init__(self, bar: Any = None, parts: int = 0) -> None:
         self.bar = bar
-        self.line = bar.add_task("reading", total=100 * parts)
+        self.line = None if bar is None else bar.add_task("reading", total=100 * parts)
         self.done = 0
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Work on one part of the source."""
-        self.bar.update(self.line, description=name)
+        self._show(description=name)
         yield
         self.done += 1
-        self.bar.update(self.line, completed=100 * self.done)
+        self._show(completed=100 * self.done)
 
     @contextmanager
     def asking(self, percent: Percent) -> Iterator[None]:
         """Ask from a second thread while this one waits for the engine."""
+        if self.bar is None:
+            yield
+            return
         over = threading.Event()
 
         def ask() -> None:
             while not over.wait(INTERVAL):
                 now = percent()
                 if now is not None and now >= 0:
-                    self.bar.update(self.line, completed=100 * self.done + min(now, 100.0))
+                    self._show(completed=100 * self.done + min(now, 100.0))
 
         asker = threading.Thread(target=ask, daemon=True)
         asker.start()
@@ -76,6 +65,10 @@ class Bar(Watch):
         finally:
             over.set()
             asker.join()
+
+    def _show(self, **state: Any) -> None:
+        if self.bar is not None:
+            self.bar.update(self.line, **state)
 
 
 @contextmanager
@@ -93,7 +86,7 @@ def watching(parts: int, *, enabled: bool | None) -> Iterator[Watch]:
         fail("A progress bar needs rich: pip install 'calibrant[cli]'.", ImportError, cause=error)
     console = Console(stderr=True)
     with Progress(console=console, transient=console.is_terminal) as bar:
-        yield Bar(bar, parts)
+        yield Watch(bar, parts)
 
 
 def spark_percent(session: Any) -> Percent:
@@ -126,13 +119,17 @@ class FirstRow:
         return f"row {self.row:,} of {self.file!r}"
 
 
+@dataclass(frozen=True)
 class Shard(ABC):
-    """A part of a source that one engine reads at once."""
+    """A part of a source that one engine reads at once, and which of its rows."""
+
+    source: Any
+    where: nw.Expr | str | None
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """What to call it in a progress bar."""
+        """What to call it in a progress bar: the type of a frame."""
+        return type(self.source).__name__
 
     @abstractmethod
     def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
@@ -143,17 +140,13 @@ class Shard(ABC):
         return None
 
 
-@dataclass(frozen=True)
 class FileShard(Shard):
     """Files, in an embedded DuckDB."""
-
-    files: paths.Files
-    where: nw.Expr | str | None
 
     @property
     def name(self) -> str:
         """The first file, and how many more there are."""
-        return str(self.files)
+        return str(self.source)
 
     def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Read the files on a connection of their own."""
@@ -162,14 +155,14 @@ class FileShard(Shard):
             columns = self._columns(table.with_texts(wanted), wanted, table)
             try:
                 with watch.asking(table.opened.query_progress):
-                    return work(columns, counted=self.files.counted and self.where is None)
+                    return work(columns, counted=self.source.counted and self.where is None)
             except NotNumbers as error:
                 raise self._located(error, table, wanted) from None
 
         try:
-            return read(self.files, use)
+            return read(self.source, use)
         except InvalidPredictions as error:
-            if "Cannot read" in str(error) or self.files.each[0][1] in str(error):
+            if "Cannot read" in str(error) or self.source.each[0][1] in str(error):
                 raise
             fail(f"{str(error).rstrip('.')} (read from {self.name}).")
 
@@ -193,7 +186,7 @@ class FileShard(Shard):
                     return FirstRow(name, *found)
             return None
 
-        return read(self.files, use)
+        return read(self.source, use)
 
     def _columns(self, relation: Any, wanted: Mapping[str, str], table: FileTable) -> NamedFrame:
         if isinstance(self.where, str):
@@ -208,26 +201,17 @@ def first_invalid(columns: NamedFrame, checks: tuple[Check, ...]) -> tuple[int, 
     return (int(found[FILE_ROW][0]), int(found["rule"][0])) if len(found) else None
 
 
-@dataclass(frozen=True)
 class FrameShard(Shard):
     """A frame of any engine that Narwhals knows."""
 
-    frame: Any
-    where: nw.Expr | str | None
-
-    @property
-    def name(self) -> str:
-        """The type of the frame."""
-        return type(self.frame).__name__
-
     def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Run on the frame's own engine."""
-        frame = nw.from_native(self.frame)
+        frame = nw.from_native(self.source)
         columns = bound(_filtered(frame.lazy(), self.where), wanted)
         counted = isinstance(frame, nw.DataFrame)
         if not frame.implementation.is_pyspark():
             return work(columns, counted=counted)
-        with watch.asking(spark_percent(self.frame.sparkSession)):
+        with watch.asking(spark_percent(self.source.sparkSession)):
             return work(columns, counted=counted)
 
 
@@ -269,24 +253,20 @@ def is_dask(frame: Any) -> bool:
     return any(base.__module__.startswith(("dask.dataframe", "dask_expr")) for base in type(frame).__mro__)
 
 
-@dataclass(frozen=True)
 class DaskShard(Shard):
     """A Dask data frame: a table per partition, merged in a tree."""
-
-    frame: Any
-    where: Any
 
     @property
     def name(self) -> str:
         """The type of the frame and its partitions."""
-        return f"Dask frame of {self.frame.npartitions} partitions"
+        return f"Dask frame of {self.source.npartitions} partitions"
 
     def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Do the work on the workers; only tables travel."""
         from dask.base import compute
         from dask.delayed import delayed
 
-        tables = [delayed(_of_partition)(part, work, wanted, self.where) for part in self.frame.to_delayed()]
+        tables = [delayed(_of_partition)(part, work, wanted, self.where) for part in self.source.to_delayed()]
         while len(tables) > 1:
             tables = [delayed(merge)(tables[start : start + WIDTH]) for start in range(0, len(tables), WIDTH)]
         (found,) = compute(tables[0])  # type: ignore[no-untyped-call]
