@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -159,43 +160,21 @@ class ForecastTest(validation.Simulated):
         cluster = row_clusters(data, size)
         found = placed(data, bins=_bins(effective_n(weight, size)))
         if cluster is not None and len(np.unique(cluster)) < size:
-            combined = _of_clusters(found, weight, cluster, self)
+            tested = _of_clusters(found, weight, cluster, self)
         else:
-            combined = _of_rows(found, weight, self)
-        details = {**_ties(found), **combined.details}
+            tested = _of_rows(found, weight, self)
+        details = dict(tested.details)
+        if found.ties:
+            words = f"outcomes equal quantiles in {100 * found.ties:.3g} % of rows, where F(y) is known only roughly"
+            details |= {"tied": found.ties, "ties": f"{words}; draws or the distribution itself would say more"}
         if data.group is None:
             details |= _order(found.places.middle.reshape(len(data), -1))
-        return Significance(
-            combined.statistic,
-            combined.p_value,
-            method=repr(self),
-            n=len(data),
-            details=details,
-            draws=combined.draws,
-            components=combined.components,
-            decided=combined.decided,
-        )
-
-
-class _Combined(NamedTuple):
-    statistic: float
-    p_value: float
-    components: tuple[Component, ...]
-    decided: Component | None
-    draws: int | None
-    details: dict[str, Any]
+        return replace(tested, n=len(data), details=details)
 
 
 def _bins(rows: float) -> int:
     """Bins of the shape of continuous distributions and of many draws."""
     return int(np.clip(rows // 10, 4, 10))
-
-
-def _ties(found: Placed) -> dict[str, Any]:
-    if not found.ties:
-        return {}
-    words = f"outcomes equal quantiles in {100 * found.ties:.3g} % of rows, where F(y) is known only roughly"
-    return {"tied": found.ties, "ties": f"{words}; draws or the distribution itself would say more"}
 
 
 def _order(z: Floats) -> dict[str, Any]:
@@ -258,7 +237,7 @@ class _Strata(NamedTuple):
     weight: tuple[float, ...]
 
 
-def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> _Combined:
+def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> Significance:
     """The test of independent rows."""
     code, places = width_code(found.width), found.places
     width, scores = _centred(code, weight), places.scores(HERMITE)
@@ -270,7 +249,8 @@ def _of_rows(found: Placed, weight: Floats, method: ForecastTest) -> _Combined:
     rows = scores @ null.turn.T
     by_width = _own_t((weight * width)[:, None] * rows[:, :2])
     against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf], by_width[::-1]])
-    return _combined(_statistics(sums, null.covariance, null.turn), null, against)
+    observed = _statistics(sums, null.covariance, null.turn)
+    return _combined(observed, null, against, partial(Significance, method=repr(method), n=len(weight)))
 
 
 def _centred(code: Floats, weight: Floats) -> Floats:
@@ -336,8 +316,7 @@ def _strata(code: Floats, width: Floats, weight: Floats) -> _Strata:
     which = 4 * code.astype(np.intp) + number
     size = np.bincount(which)
     some = size > 0
-    columns = (np.bincount(which, column)[some] / size[some] for column in (width, weight**2))
-    at, square = columns
+    at, square = (np.bincount(which, column)[some] / size[some] for column in (width, weight**2))
     return _Strata(tuple(size[some].tolist()), tuple(at.tolist()), tuple(np.sqrt(square).tolist()))
 
 
@@ -446,11 +425,11 @@ def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
     return np.concatenate([own, shape[..., None], slopes[..., ::-1]], axis=-1)
 
 
-def _combined(observed: Floats, null: _Null, against: Floats) -> _Combined:
+def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[..., Significance]) -> Significance:
     """The smallest p-value over its share, ranked; `against` are the statistics by the variance of the sample."""
     kept, share, draws = null.kept, null.share, len(null.evidence)
     if not len(kept):
-        return _Combined(1.0, 1.0, (), None, draws, {})
+        return made(1.0, 1.0, draws=draws)
     logs = null.log_p(observed)
     adjusted = logs - np.log(share)
     smallest = min(max(float(np.exp(adjusted.min())), float(np.finfo(np.float64).tiny)), 1.0)
@@ -458,8 +437,9 @@ def _combined(observed: Floats, null: _Null, against: Floats) -> _Combined:
     p_value = (1 + beyond) / (draws + 1) if beyond else min(1 / (draws + 1), smallest)
     sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
     parts = zip(kept, np.exp(logs), share, sign, strict=True)
-    made = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
-    return _Combined(smallest, p_value, made, made[_decided(adjusted, kept, against)], draws, {})
+    found = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
+    decided = found[_decided(adjusted, kept, against)]
+    return made(smallest, p_value, draws=draws, components=found, decided=decided)
 
 
 def _direction(sign: int) -> Literal[-1, 0, 1]:
@@ -476,16 +456,16 @@ def _decided(adjusted: Floats, kept: Places, against: Floats) -> int:
     return int(np.argmin(adjusted))
 
 
-def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: ForecastTest) -> _Combined:
+def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: ForecastTest) -> Significance:
     """The test of clusters: the larger p-value of changed signs and of simulated dependence."""
     few = too_few_clusters(weight, cluster)
     if few.reason:
-        return _Combined(np.nan, np.nan, (), None, None, few._asdict())
-    effective = few.effective
+        return Significance(np.nan, np.nan, method=repr(method), n=len(weight), details=few._asdict())
+    effective, details = few.effective, {"effective": few.effective}
     width = _centred(width_code(found.width), weight)
     dependent = _Dependent(found.places, width, weight, cluster, effective)
     if not len(dependent.kept):
-        return _Combined(1.0, 1.0, (), None, None, {"effective": effective})
+        return Significance(1.0, 1.0, method=repr(method), n=len(weight), details=details)
     draws = max((method.draws + 1) // 4 - 1, 199)
     observed, references = dependent.statistics(dependent.sums), [dependent.flipped(draws, method.seed)]
     if effective <= _MANY_CLUSTERS:
@@ -499,7 +479,8 @@ def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: Forecas
     parts = zip(names, each, observed, strict=True)
     made = tuple(Component(name, float(p), 1 / len(kept), _direction(-int(np.sign(t)))) for name, p, t in parts)
     decided = made[int(np.lexsort((-np.abs(observed), each))[0])]
-    return _Combined(float(np.abs(observed).max()), p_value, made, decided, draws, {"effective": effective})
+    tested = partial(Significance, float(np.abs(observed).max()), p_value, method=repr(method), n=len(weight))
+    return tested(details=details, draws=draws, components=made, decided=decided)
 
 
 def _ranked(observed: Floats, simulated: Floats) -> tuple[float, Floats]:

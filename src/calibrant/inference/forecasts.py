@@ -152,18 +152,15 @@ class Moments:
             squares = z**2 / float(weight @ z**2 / weight.sum()) - 1
             code = code - float(weight @ code) / weight.sum()
             statistics["spread by width"] = _ratio(code * squares, weight, clusters)
-        return self._combined(statistics, few.effective - 1, len(claimed))
-
-    def _combined(self, statistics: dict[str, float], freedom: float, n: int) -> Significance:
-        shares = {name: {"bias": 0.4, "spread": 0.4, "spread by width": 0.2}[name] for name in statistics}
-        total = sum(shares.values())
+        shares = {"bias": 0.4, "spread": 0.4, "spread by width": 0.2}
+        total, freedom = sum(shares[name] for name in statistics), few.effective - 1
         made = tuple(
             Component(name, float(2 * stdtr(freedom, -abs(t))), shares[name] / total, -1 if t > 0 else 1)
             for name, t in statistics.items()
         )
         decided = min(made, key=lambda one: one.p_value / one.share)
         smallest = min(decided.p_value / decided.share, 1.0)
-        return Significance(smallest, smallest, method=repr(self), n=n, components=made, decided=decided)
+        return Significance(smallest, smallest, method=repr(self), n=len(claimed), components=made, decided=decided)
 
 
 def _ratio(values: Floats, weight: Floats, clusters: Any) -> float:

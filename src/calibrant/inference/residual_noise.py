@@ -39,8 +39,8 @@ Law = Callable[[], Iterator[Floats]]
 class ResidualNoise:
     """Draws of the noise of the residual sums, by one or two laws that a norm of the noise must respect both.
 
-    Each draw of a law is the weighted sum of prediction minus outcome, less its expectation, as a share of the weight,
-    in cells of mean score `position`; `largest` is the mean of the largest possible residuals, max(p, 1 - p).
+    Of prediction minus outcome, less its expectation, as a share of the weight, in cells of mean score `position`;
+    `largest` is the mean of max(p, 1 - p).
     """
 
     position: Floats
@@ -59,16 +59,20 @@ class ResidualNoise:
             return cls._of_clusters(Sample.of_rows(data), draws, seed, size, needed_by)
         table = pooled(Sample.of(data, needed_by=needed_by).table, size)
         chance, share, count, n = table.predicted_mean, table.share, table.effective_count, _effective_n(table)
-        spread = np.sqrt(_mean_squared_residual(table) * (n / max(n - 1, 1.0)) + UNSEEN / n) * share / np.sqrt(count)
+        observed_mean = table.observed_mean
+        square = observed_mean * (1 - chance) ** 2 + (1 - observed_mean) * chance**2  # mean of (p - y)² in each cell
+        spread = np.sqrt(square * (n / max(n - 1, 1.0)) + UNSEEN / n) * share / np.sqrt(count)
+
+        blocks = [slice(start, start + _CELLS) for start in range(0, len(table), _CELLS)]
 
         def null() -> Iterator[Floats]:
             rng = generator(seed, "noise of a calibrated model")
-            for some in _blocks(len(table)):
+            for some in blocks:
                 yield _outcomes(chance[some], count[some], draws, rng) * share[some, None]
 
         def observed() -> Iterator[Floats]:
             rng = generator(seed, "noise of the observed gaps")
-            for some in _blocks(len(table)):
+            for some in blocks:
                 yield rng.standard_normal((len(spread[some]), draws)) * spread[some, None]
 
         return cls(chance, (null, observed), _largest(table))
@@ -104,10 +108,6 @@ class ResidualNoise:
         return [_running_extremes(law()) for law in self.laws]
 
 
-def _blocks(size: int) -> list[slice]:
-    return [slice(start, start + _CELLS) for start in range(0, size, _CELLS)]
-
-
 def _running_extremes(blocks: Iterator[Floats]) -> tuple[Floats, Floats]:
     low, high, before = np.zeros(1), np.zeros(1), np.zeros(1)
     for block in blocks:
@@ -132,10 +132,7 @@ def require_clusters(number: int, *, needed_by: str) -> None:
 
 
 def _outcomes(chance: Floats, count: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Chance minus mean outcome of so many rows: binomial where few events are expected, else normal.
-
-    A fractional effective count is rounded down and its draws rescaled to the right variance.
-    """
+    """Chance minus mean outcome of so many rows, a fraction rounded down and rescaled: binomial if few are expected."""
     chance = np.clip(chance, 0.0, 1.0)
     few = count * np.minimum(chance, 1 - chance) < FEW_EVENTS
     whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
@@ -149,12 +146,6 @@ def _outcomes(chance: Floats, count: Floats, draws: int, rng: np.random.Generato
     drawn[few] = hits
     drawn[~few] = rng.standard_normal((len(spread), draws)) * spread[:, None]
     return drawn
-
-
-def _mean_squared_residual(table: BinTable) -> Floats:
-    """Mean of (p - y)² in each cell, from its mean score and mean outcome."""
-    predicted, observed = table.predicted_mean, table.observed_mean
-    return observed * (1 - predicted) ** 2 + (1 - observed) * predicted**2
 
 
 def _effective_n(table: BinTable) -> float:

@@ -76,7 +76,9 @@ class PitInversion(validation.Simulated):
             clusters.require_enough()
         counts = _LevelCounts.of(data, estimate, rng, clusters, level)
         low, high = counts.ends(self.draws, tail_risk(level), rng)
-        low, high = counts.beyond_cells(low, high, float(estimate))
+        if counts.ties:  # many equal transforms: what cells hide of the estimate may be missing
+            hidden = float(estimate) - float(counts.error(counts.running[None])[0])
+            low, high = max(low + min(hidden, 0.0), 0.0), high + max(hidden, 0.0)
         words = ("" if clusters is None else clusters.words) + "independent rows (or clusters)"
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=estimate.target)
 
@@ -136,11 +138,6 @@ class _LevelCounts:
         # Noise adds little to the L1 norm of a gap of one sign, such as the first eigenvector, so it may be larger.
         even = self._path(vectors[:, -1] * max(np.sqrt(values[-1]), abs(coordinates[-1])), draws, risk, rng)
         return path.lower_end(observed), max(one.upper_end(observed) for one in (path, even))
-
-    def beyond_cells(self, low: float, high: float, estimate: float) -> tuple[float, float]:
-        """Both ends, moved outwards by what cells hide of the estimate if many transforms are equal."""
-        hidden = estimate - float(self.error(self.running[None])[0]) if self.ties else 0.0
-        return max(low + min(hidden, 0.0), 0.0), high + max(hidden, 0.0)
 
     def _path(self, shape: Floats, draws: int, risk: float, rng: np.random.Generator) -> Path:
         """The distribution of the error for multiples of a shape."""
@@ -430,10 +427,7 @@ class _Trials:
         )
 
     def _last_plausible(self, gaps: Floats) -> int | None:
-        """The last of these hypotheses that the fit as a whole does not speak against.
-
-        Exponentials of wild multiples would make upper ends absurd.
-        """
+        """The last of these hypotheses that the fit as a whole allows: wild multiples would make upper ends absurd."""
         fit = self.fit
         far = float(np.quantile(fit.noise**2 @ fit.share, max(JOINT, 1 - tail_risk(_tier(self.level)) / 2)))
         distances = [(fit.gap + more - gaps) ** 2 @ fit.share for more in (0.0, fit.missing / 2, fit.missing)]
@@ -457,11 +451,7 @@ class _Trials:
 
 @dataclass(frozen=True, eq=False)
 class _ClusterLine:
-    """A line of log r² in log σ, with the covariance of its coefficients over clusters.
-
-    The covariance is that of the jackknife over clusters, raised in every direction to that of normal errors with the
-    correlation seen within clusters.
-    """
+    """A line of log r² in log σ; the covariance over clusters is at least that of normal errors as alike as these."""
 
     columns: Floats
     coefficients: Floats

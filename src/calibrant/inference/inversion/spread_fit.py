@@ -42,24 +42,10 @@ ENOUGH, DOMINATED, DOMINATED_ROWS, FALLING = 20.0, 0.2, 1000, 0.3
 class SpreadCells:
     r"""Sums of :math:`z^2 = (y-\mu)^2/\sigma^2` over the rows of each distinct spread, in ascending order.
 
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    sigma : array
-    share, share_squares : array
-        Sums of the rows' shares of the total weight, and of their squares.
-    second, fourth : array
-        Sums of share times z² and z⁴.
-    largest, largest_fourth : array
-        The largest single term of each of these sums; a bound on it where the rows are not known.
-    tail_index : float
-        An upper confidence bound (one-sided, 90 %) on the index of the power law of the largest errors, by Hill;
-        infinite where there are too few rows, or only a table.
-    cell, row_share, row_second, cluster : arrays or None
-        Of each row: its cell, share, z² and cluster number. Only of clustered or weighted rows, or if asked for.
-    clusters : ForecastClusters or None
-        The clusters of rows, where rows depend on each other.
+    Of the rows' shares of the weight and their squares, of share times z² (`second`) and z⁴ (`fourth`), and the largest
+    single term of the last two, or a bound on it. `tail_index` is an upper confidence bound (one-sided, 90 %) on the
+    index of the power law of the largest errors, by Hill; infinite if unknown. The arrays of rows (cell, share, z²,
+    cluster number) are only those of clustered or weighted rows, or if asked for.
     """
 
     n: int
@@ -154,10 +140,7 @@ class SpreadCells:
         return float(np.bincount(self.cluster, self.row_share * self.row_second).max()) / self.mean_square
 
     def heavy_tails(self, size: float, kurtosis: float) -> bool:
-        """Whether errors that are not in the sample may decide.
-
-        So it is if there are too few rows for this kurtosis, or if the kurtosis itself seems to be infinite.
-        """
+        """Whether errors not in the sample may decide: too few rows for this kurtosis, or it seems to be infinite."""
         share = DOMINATED * min(1.0, (DOMINATED_ROWS / size) ** FALLING)
         infinite = self.tail_index < 4 and float(self.largest_fourth.max()) > share * float(self.fourth.sum())
         return infinite or size < ENOUGH * (kurtosis - 1)
@@ -192,11 +175,7 @@ ROUGH = 0.2
 
 
 def missing_mass(kurtosis: float, largest_share: float) -> float:
-    """How much too low the log mean square may be because rare large errors are not in the sample.
-
-    A sample without them looks too small and too quiet at once. What the largest term contributes is what may be
-    missing; the factor grows from 1.5 to 3 with the kurtosis.
-    """
+    """How much too low the log mean square may be: the largest term may be missing 1.5 to 3 times, by the kurtosis."""
     return max(1.5, 3 * (kurtosis - 1) / (kurtosis + 3)) * largest_share
 
 
@@ -217,34 +196,12 @@ def require_errors(cells: SpreadCells) -> None:
 class SpreadFit:
     """Log ratio of squared error and variance, piecewise linear in the place of sigma.
 
-    Attributes
-    ----------
-    share, variance : array
-        Share of the weight and mean of sigma² per pooled cell.
-    half : array
-        Functions of the cells that are orthonormal under `share`; the fit is a combination of them.
-    gap, shape, straight : array
-        The fitted log ratio, a smoother one, and one that is linear in the place.
-    noise : array of (draws, cells)
-        Simulated errors of the fit.
-    stepped : array
-        The fitted log ratio with a jump instead of a slope wherever it clearly changes sign.
-    finer : (gap, noise) or None
-        Fitted gap and noise with twice as many knots, where there are rows enough for them.
-    excess : array
-        Mean of e² - σ² in each pooled cell, times its share.
-    excess_error : float
-        Standard error of a sum of `excess` with any signs.
-    effective_n : float
-        Kish's number of rows, divided by the design effect of clusters.
-    kurtosis : float
-        Of the errors in units of the fitted spread, allowing for large errors that are not in the sample.
-    missing : float
-        See `missing_mass`.
-    heavy_tails : bool
-        Whether errors that are not in the sample may decide.
-    pool : array
-        The pooled cell of each distinct spread.
+    Of the pooled cells: share of the weight, mean σ², and functions `half` that are orthonormal under the share. `gap`
+    is the fit, a combination of these; `shape` a smoother one, `straight` a line, `stepped` one that jumps wherever the
+    fit clearly changes sign, `finer` gap and noise with twice as many knots, `noise` simulated errors (draws, cells).
+    `excess` is the mean of e² - σ² times the share, `excess_error` the standard error of its sum with any signs;
+    `effective_n` Kish's number of rows over the design effect of clusters; `kurtosis` that of errors in units of the
+    fitted spread, allowing for what is `missing`; `pool` the pooled cell of each distinct spread.
     """
 
     share: Floats
@@ -314,9 +271,9 @@ class SpreadFit:
 
 
 def log_ratio_fit(half: Floats, share: Floats, ratio: Floats, steps: int = 25) -> Floats:
-    """Log of the mean ratio by quasi-likelihood with log link, for each row of `ratio`.
+    """Log of the mean ratio, for each row of `ratio`: the root of half' share (ratio exp(-fit) - 1) = 0.
 
-    Solves half' share (ratio exp(-fit) - 1) = 0. The expected information is the identity, so a step needs no solve.
+    The expected information is the identity, so a step needs no solve.
     """
     ratio = np.atleast_2d(ratio)
     one, weighted = half.T @ share, half * share[:, None]
@@ -391,10 +348,7 @@ def _excess_error(cells: SpreadCells, gap: Floats, relative_variance: float) -> 
 
 
 def _stepped(center: Floats, gap: Floats, error: Floats, knots: int) -> Floats:
-    """The gap with a jump half-way between two knots at which it clearly has opposite signs.
-
-    A fit turns a jump into a slope, which is nearer to zero.
-    """
+    """The gap with a jump, which a fit makes a slope, half-way between knots at which it clearly has opposite signs."""
     at = np.linspace(0, 1, knots)
     value = np.interp(at, center, gap)
     clear = np.flatnonzero(np.abs(value) > CLEAR * np.interp(at, center, error))
