@@ -20,7 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -151,7 +151,7 @@ def of_effort(effort: str, quick: object, short: object, full: object) -> object
     return dict(zip(EFFORTS, (quick, short, full), strict=True))[effort]
 
 
-def figure1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
+def figure1(effort: str, only: str = "") -> Iterator[tuple[dict, Callable[[], list]]]:
     for world in ("calibrated", "over, .4x + .3", "shifted by .02"):
         for n in of_effort(effort, (200, 612), (200, 612, 1069, 2473, 5719, 10000), SIZES):
             for repeat in range(of_effort(effort, 10, 20, 100)):
@@ -159,19 +159,18 @@ def figure1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
                 def cell(world=world, n=n, repeat=repeat) -> list:
                     f, y = draw_binary(np.random.default_rng([1, n, repeat]), world, n)
                     drawn = cal.Binary(y, f)
-                    mine = cal.variational_error(drawn, seed=repeat)
-                    iso = cal.variational_error(drawn, recalibrator=Isotonic(), seed=repeat)
-                    return [
-                        ("default", "L1", mine),
-                        ("isotonic", "L1", iso),
-                        ("isotonic in sample", "L1", in_sample(f, y, 1)),
-                        ("ECE 15", "L1", cal.ece(drawn)),
-                    ]
+                    ways: dict[str, Callable[[], float]] = {
+                        "default": lambda: cal.variational_error(drawn, seed=repeat),
+                        "isotonic": lambda: cal.variational_error(drawn, recalibrator=Isotonic(), seed=repeat),
+                        "isotonic in sample": lambda: in_sample(f, y, 1),
+                        "ECE 15": lambda: cal.ece(drawn),
+                    }
+                    return [(name, "L1", way()) for name, way in ways.items() if only in ("", name)]
 
                 yield {"part": "figure1", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
 
 
-def figure3(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
+def figure3(effort: str, only: str = "") -> Iterator[tuple[dict, Callable[[], list]]]:
     for k in (3, 10):
         for world in ("calibrated", "under", "over"):
             for n in of_effort(effort, (200,), (200, 462, 1069, 2473), SIZES):
@@ -179,13 +178,14 @@ def figure3(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([3, k, n, repeat]), world, k, n)
-                        drawn = cal.Multiclass(y, f)
-                        found = [
-                            (name, "L2", cal.variational_error(drawn, norm=2, recalibrator=map_, seed=repeat))
-                            for name, map_ in (("default", None), ("isotonic", isotonic(k)), ("TS", Temperature()))
-                        ]
-                        binned = ("k-means 15", "L2", binned_l2(f, y, repeat))
-                        return [*found, ("isotonic in sample", "L2", in_sample(f, y, 2)), binned]
+                        maps = {"default": None, "isotonic": isotonic(k), "TS": Temperature()}
+                        crossed = partial(cal.variational_error, cal.Multiclass(y, f), norm=2, seed=repeat)
+                        ways: dict[str, Callable[[], float]] = {
+                            name: partial(crossed, recalibrator=map_) for name, map_ in maps.items()
+                        }
+                        ways["isotonic in sample"] = lambda: in_sample(f, y, 2)
+                        ways["k-means 15"] = lambda: binned_l2(f, y, repeat)
+                        return [(name, "L2", way()) for name, way in ways.items() if only in ("", name)]
 
                     yield {"part": "figure3", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
 
@@ -304,8 +304,9 @@ def rows_of(head: dict, cell: Callable[[], list]) -> list[dict]:
 
 @cache
 def cells_of(name: str, effort: str, only: str = "") -> list[tuple[dict, Callable[[], list]]]:
-    """All cells of a part; those of Table 1 with one of its maps if `only` names one."""
-    return list(table1(effort, only) if name == "table1" else PARTS[name](effort))
+    """All cells of a part; those of parts with several methods with one of them if `only` names one."""
+    several = only and name in ("figure1", "figure3", "table1")
+    return list(PARTS[name](effort, only) if several else PARTS[name](effort))
 
 
 def measured(name: str, effort: str, only: str, number: int) -> list[dict]:

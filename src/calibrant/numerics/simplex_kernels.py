@@ -214,10 +214,11 @@ def kernel_sums(
     What is wanted are rows of `x`, rising, and outcomes of all `at`. Kernels are computed once for all of it. Pairs of
     the same group (those of `x`, and of `at`) do not count.
     """
-    squares = np.einsum("rk,rk->r", at, at)
+    squares, k, outcomes = np.einsum("rk,rk->r", at, at), at.shape[1], np.hstack([outcome for _, outcome in wanted])
     for start in range(0, len(x), _ROWS):
         parts = [slice(*np.searchsorted(rows, (start, start + _ROWS)).tolist()) for rows, _ in wanted]
-        if not any(part.stop > part.start for part in parts):
+        sums = [np.empty((WIDTHS, part.stop - part.start, k), np.float32) for part in parts]
+        if not any(found.size for found in sums):
             continue
         some = x[start : start + _ROWS]
         kernel = np.add.outer(np.einsum("nk,nk->n", some, some), squares)
@@ -227,15 +228,14 @@ def kernel_sums(
         np.exp(kernel, out=kernel)
         if group is not None:
             kernel[group[0][start : start + _ROWS, None] == group[1]] = 0
-        sums = [
-            np.empty((WIDTHS, part.stop - part.start, outcome.shape[1]), np.float32)
-            for part, (_, outcome) in zip(parts, wanted, strict=True)
-        ]
+        together = sum(found.shape[1] for found in sums) > 3 * len(some)  # one product is then faster than many
         for width in range(WIDTHS):
             if width:
                 np.square(np.square(kernel, out=kernel), out=kernel)
-            for part, found, (rows, outcome) in zip(parts, sums, wanted, strict=True):
-                found[width] = kernel[rows[part] - start] @ outcome
+            every = kernel @ outcomes if together else kernel
+            for i, (part, (rows, outcome)) in enumerate(zip(parts, wanted, strict=True)):
+                here = every[rows[part] - start]
+                sums[i][width] = here[:, i * k : (i + 1) * k] if together else here @ outcome
         yield from ((i, parts[i], found) for i, found in enumerate(sums) if found.size)
 
 
