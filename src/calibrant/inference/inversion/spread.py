@@ -361,7 +361,7 @@ class _Trials:
 
     @cached_property
     def shape(self) -> Floats:
-        """The smoother shape, or the fit itself if that speaks against the smoother one."""
+        """The smoother shape, or the fit itself if that rejects the smoother one."""
         fit = self.fit
         return fit.gap if self._last_plausible(fit.shape[None]) is None else fit.shape
 
