@@ -87,6 +87,11 @@ def test_nouns():
     assert [plural(x) for x in ("day", "lead time", "person", "class", "")] == [
         "days", "lead times", "people", "classes", "",
     ]  # fmt: skip
+    assert [plural(x) for x in ("fraud", "country", "box", "deaths", "status")] == [
+        "frauds", "countries", "boxes", "deaths", "statuses",
+    ]  # fmt: skip
+    assert plural("death", 1) == "death"
+    assert plural("death in hospital", 1, kind="event") == "event of death in hospital"
     assert plural("loss", 2) == "losses"
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"

@@ -134,6 +134,12 @@ class Part:
         return log_loss(self.cells)
 
     @property
+    def clusters(self) -> int | None:
+        """Groups of rows that depend on each other."""
+        group = self.data.group if isinstance(self.data, Binary) else None
+        return None if group is None else len(np.unique(group))
+
+    @property
     def clustered(self) -> bool:
         """Whether rows depend on each other within groups."""
         return isinstance(self.data, Binary) and self.data.group is not None
@@ -166,6 +172,9 @@ def collected(
     if cells.n == 0 or not cells.total > 0:
         return Probabilities(n=0, words=words, confidence=confidence)
     n, total = cells.n, cells.total
+    alike = np.allclose(cells.weight, cells.count, rtol=1e-9) or np.allclose(
+        cells.weight_squares, total / n * cells.weight, rtol=1e-9
+    )
     rate, predicted = (float(np.clip(sums.sum() / total, 0.0, 1.0)) for sums in (cells.observed, cells.predicted))
     tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
     if np.all((cells.high == 0) | (cells.low == 1)):
@@ -183,8 +192,8 @@ def collected(
         intercept=of_estimate(made.attempt("", lambda: part.intercept)),
         undetected=_undetected(cells),
         cells=len(cells) if isinstance(part.data, BinTable) else None,
-        effective_n=cells.population.effective_n if _weighted(part) else None,
-        clusters=_clusters(part),
+        effective_n=None if alike else cells.population.effective_n,
+        clusters=part.clusters,
         levels=(part.confidence("level"), part.confidence("slope")),
         **tested,
     )
@@ -204,17 +213,18 @@ def verdict_test(made: Assembly, make: Callable[[], Significance], name: str = "
 
     A verdict takes a test that did not run as neither a rejection nor a pass: see `truth_table`.
     """
-    found = made.attempt(name, lambda: _with_p_value(make()))
+
+    def with_p_value() -> Significance:
+        found = make()
+        if math.isnan(found.p_value):
+            fail(str(found.details.get("reason") or "These rows give it no p-value."), CannotBuild)
+        return found
+
+    found = made.attempt(name, with_p_value)
     if found is not None:
         return {"test": of_test(found)}
     reason = made.omitted[-1].reason
     return {"untested": f"{reason[:1].lower()}{reason[1:].rstrip('.')}"}
-
-
-def _with_p_value(test: Significance) -> Significance:
-    if math.isnan(test.p_value):
-        fail(str(test.details.get("reason") or "These rows give it no p-value."), CannotBuild)
-    return test
 
 
 def of_test(test: Significance) -> VerdictTest:
@@ -238,22 +248,6 @@ def rate_interval(events: float, n: float) -> Value:
     """A frequency with its mid-P interval."""
     low, high = mid_p_interval(events, n, 0.95)
     return Value(events / n, float(low), float(high))
-
-
-def _weighted(part: Part) -> bool:
-    cells = part.cells
-    return not np.allclose(cells.weight, cells.count, rtol=1e-9) and not _equal_weights(cells)
-
-
-def _equal_weights(cells: BinTable) -> bool:
-    unit = cells.total / cells.n
-    return bool(np.allclose(cells.weight_squares, unit * cells.weight, rtol=1e-9))
-
-
-def _clusters(part: Part) -> int | None:
-    if not isinstance(part.data, Binary) or part.data.group is None:
-        return None
-    return len(np.unique(part.data.group))
 
 
 def _observed(known: Probabilities, cells: BinTable) -> Value:
@@ -409,6 +403,13 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
     bias = made.attempt("", lambda: part.bias)
     held = made.attempt("Coverage", lambda: part.coverage)
     spreads = made.attempt("", lambda: std_dispersion(part.spread_data))
+    data: Any = part.data
+    table = isinstance(data, BinTable)
+    weight, group = (None, None) if table else (data.weight, data.group)
+    effective = None if weight is None or np.ptp(weight) == 0 else float(weight.sum() ** 2 / (weight @ weight))
+    zero = 0
+    if isinstance(data, Samples):
+        zero = int(np.sum((np.asarray(data.std) <= 0) & (np.asarray(data.y_true) != np.asarray(data.mean))))
     return Forecasts(
         n=part.n,
         words=words,
@@ -420,10 +421,10 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         coverage=of_estimate(held),
         level=LEVEL if held is None else _level(held),
         variation=None if spreads is None else float(spreads),
-        zero_spread=_zero_spread(part),
-        cells=len(part.data) if isinstance(part.data, BinTable) else None,
-        effective_n=_effective(part.data),
-        clusters=_forecast_clusters(part.data),
+        zero_spread=zero,
+        cells=len(data) if table else None,
+        effective_n=effective,
+        clusters=None if group is None else len(np.unique(group)),
         outputs=part.outputs,
         warning=str(part.test.details.get("warning", "")) if "test" in tested else "",
         **tested,
@@ -451,13 +452,6 @@ def _largest(part: ForecastPart, made: Assembly) -> dict[str, Any]:
     }
 
 
-def _zero_spread(part: ForecastPart) -> int:
-    if not isinstance(part.data, Samples):
-        return 0
-    off = np.asarray(part.data.y_true) != np.asarray(part.data.mean)
-    return int(np.sum((np.asarray(part.data.std) <= 0) & off))
-
-
 def widest_interval(data: Forecast | BinTable) -> float:
     """The largest nominal coverage up to 90 % between two of the predicted quantiles; 90 % for whole distributions."""
     if not isinstance(data, Quantiles):
@@ -471,16 +465,6 @@ def widest_interval(data: Forecast | BinTable) -> float:
 def _level(held: Estimate) -> float:
     """The coverage of a calibrated forecaster: the nominal one, or less where a few draws cannot reach it."""
     return float(held.details["null"]["mean"])
-
-
-def _effective(data: Forecast | BinTable) -> float | None:
-    if isinstance(data, BinTable) or data.weight is None or np.ptp(data.weight) == 0:
-        return None
-    return float(data.weight.sum() ** 2 / (data.weight @ data.weight))
-
-
-def _forecast_clusters(data: Forecast | BinTable) -> int | None:
-    return None if isinstance(data, BinTable) or data.group is None else len(np.unique(data.group))
 
 
 def unlabeled_evidence(

@@ -34,9 +34,9 @@ class Explanation(NamedTuple):
 EXPLANATIONS: dict[str, Explanation] = {
     "CAL101": Explanation(
         "Certain and wrong",
-        "A probability of exactly 0 or 1 says that the other outcome is impossible; here it happened. Log "
-        "loss is then infinite and says nothing about the other rows. Usual causes: probabilities rounded "
-        "on storage, half-precision softmax, tree leaves with one class.",
+        "A probability of exactly 0 or 1 says that the other outcome is impossible; here it happened. Log loss is then "
+        "infinite and says nothing about the other rows. Usual causes: probabilities rounded on storage, "
+        "half-precision softmax, tree leaves with one class.",
         "Store more digits, or recalibrate with any map of Calibrant: none predicts certainty by default.",
     ),
     "CAL102": Explanation(
@@ -56,16 +56,16 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL201": Explanation(
         "Not calibrated",
-        "The test compares predicted and observed frequencies at every scale, against outcomes simulated "
-        "from the predictions. A small p-value says that the deviations are not chance; the headline "
-        "numbers say how large they are. With many rows a harmless error can be significant. Tests of "
-        "groups and times are adjusted for each other.",
+        "The test compares predicted and observed frequencies at every scale, against outcomes simulated from the "
+        "predictions. A small p-value says that the deviations are not chance; the headline numbers say how large they "
+        "are. With many rows a harmless error can be significant. Tests of groups and times are adjusted for each "
+        "other.",
         "Read the size first, then the diagram.",
     ),
     "CAL202": Explanation(
         "No significant miscalibration",
-        "The deviations are within what chance produces. This is not proof of calibration: the upper end "
-        "of the interval says how large the error may still be.",
+        "The deviations are within what chance produces. This is not proof of calibration: the upper end of the "
+        "interval says how large the error may still be.",
         "If that is too large for your use, collect more rows.",
     ),
     "CAL203": Explanation(
@@ -75,9 +75,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL204": Explanation(
         "Too extreme / too moderate",
-        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of the "
-        "outcome. Below 1, scores overstate differences in risk, as after overfitting; above 1 they "
-        "understate them, as after strong regularisation or averaging.",
+        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of the outcome. "
+        "Below 1, scores overstate differences in risk, as after overfitting; above 1 they understate them, as after "
+        "strong regularisation or averaging.",
         "Platt scaling or beta calibration; a shift of the base rate alone does not repair it.",
     ),
     "CAL205": Explanation(
@@ -87,47 +87,47 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL206": Explanation(
         "Test and interval disagree",
-        "They answer different questions: the test looks everywhere and may find a small, sharp "
-        "deviation; the interval is about the mean size.",
+        "They answer different questions: the test looks everywhere and may find a small, sharp deviation; the "
+        "interval is about the mean size.",
         "Trust both: there is an error, but its mean size may be tiny.",
     ),
     "CAL207": Explanation(
         "Not tested",
-        "A test that could not be computed was not passed. Usual causes: dependent rows, several outputs per "
-        "row, too few clusters, or numbers that are too large or too small.",
+        "A test that could not be computed was not passed. Usual causes: dependent rows, several outputs per row, too "
+        "few clusters, or numbers that are too large or too small.",
         "Judge by the intervals, and remove the cause that the finding names.",
     ),
     "CAL208": Explanation(
         "Scores run backwards",
-        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. "
-        "Usual causes: the probability of the other class, a score for which low means likely, another "
-        "model's column, or classes in another order.",
+        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. Usual "
+        "causes: the probability of the other class, a score for which low means likely, another model's column, or "
+        "classes in another order.",
         "Check the column and the positive class, and repeat the report.",
     ),
     "CAL209": Explanation(
         "Scores without information",
-        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes "
-        "joined to the wrong rows, a shuffled column, or a model that learned nothing.",
-        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but "
-        "cannot add information.",
+        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes joined to "
+        "the wrong rows, a shuffled column, or a model that learned nothing.",
+        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but cannot add "
+        "information.",
     ),
     "CAL211": Explanation(
         "Whole vector",
-        "Outcomes drawn from the predicted vectors give the distribution of each statistic. The statistics "
-        "look at sharpness, at classes in ranges of their probability, and at confused pairs of classes, so "
-        "they see what the top label hides.",
+        "Outcomes drawn from the predicted vectors give the distribution of each statistic. The statistics look at "
+        "sharpness, at classes in ranges of their probability, and at confused pairs of classes, so they see what the "
+        "top label hides.",
         "Read the table of classes; recalibrate the whole vector.",
     ),
     "CAL212": Explanation(
         "Classes",
-        "Each class is tested one against the rest, with p-values adjusted for the number of classes "
-        "(Westfall and Young).",
+        "Each class is tested one against the rest, with p-values adjusted for the number of classes (Westfall and "
+        "Young).",
         "Vector scaling if totals differ by class; temperature if only the sharpness is wrong.",
     ),
     "CAL301": Explanation(
         "Groups",
-        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for the "
-        "number of groups. A total can look right while groups err in opposite directions.",
+        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for the number "
+        "of groups. A total can look right while groups err in opposite directions.",
         "If all groups share the direction of the whole, one map serves. If not, fit a map per group "
         "(`recalibrate.PerGroup` does so for forecasts), or give the model the group as a feature.",
     ),
@@ -138,8 +138,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL303": Explanation(
         "Change over time",
-        "Each period's total is tested, adjusted for the number of periods; the change point is the split "
-        "with the largest difference, adjusted for the search.",
+        "Each period's total is tested, adjusted for the number of periods; the change point is the split with the "
+        "largest difference, adjusted for the search.",
         "Look for a change in data, population or base rate at that time; recalibrate on rows after it.",
     ),
     "CAL304": Explanation(
@@ -149,15 +149,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL401": Explanation(
         "Plain ECE",
-        "The binned ECE adds up the absolute noise of every bin, so it grows with the number of bins even "
-        "for a perfectly calibrated model (grey area in the figure).",
-        "Report the calibration error with its interval, or the debiased ECE; never compare plain ECEs of "
-        "different sizes.",
+        "The binned ECE adds up the absolute noise of every bin, so it grows with the number of bins even for a "
+        "perfectly calibrated model (grey area in the figure).",
+        "Report the calibration error with its interval, or the debiased ECE; never compare plain ECEs of different "
+        "sizes.",
     ),
     "CAL402": Explanation(
         "Few rows",
-        "The test would find this error in four of five samples of this size if all probabilities were "
-        "shifted by it; errors of other shapes must be larger.",
+        "The test would find this error in four of five samples of this size if all probabilities were shifted by it; "
+        "errors of other shapes must be larger.",
         "Collect more rows, or judge by the interval.",
     ),
     "CAL403": Explanation(
@@ -172,26 +172,26 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL501": Explanation(
         "Recalibration helps",
-        "Each map is fitted on four fifths of the rows and judged on the rest; the interval of the mean "
-        "paired difference excludes 0. The remaining error is that of the held-out rows.",
+        "Each map is fitted on four fifths of the rows and judged on the rest; the interval of the mean paired "
+        "difference excludes 0. The remaining error is that of the held-out rows.",
         "Use the command shown; report on other rows than those of the fit.",
     ),
     "CAL502": Explanation(
         "Recalibration does not help",
-        "Every map that was tried makes predictions worse on rows it was not fitted on: they are calibrated "
-        "well enough, or the error needs more rows to learn.",
+        "Every map that was tried makes predictions worse on rows it was not fitted on: they are calibrated well "
+        "enough, or the error needs more rows to learn.",
         "Nothing now; test again with more rows.",
     ),
     "CAL503": Explanation(
         "Recalibration may not help",
-        "The predictions may be calibrated well enough for their number, or the error has a shape that "
-        "needs more rows to learn.",
+        "The predictions may be calibrated well enough for their number, or the error has a shape that needs more rows "
+        "to learn.",
         "Nothing now; test again with more rows.",
     ),
     "CAL601": Explanation(
         "Spread",
-        "Standardised errors (y − mean) / std should have a mean square of 1. The interval allows for "
-        "heavy tails, by the kurtosis of the standardised errors and by the largest of them.",
+        "Standardised errors (y − mean) / std should have a mean square of 1. The interval allows for heavy tails, by "
+        "the kurtosis of the standardised errors and by the largest of them.",
         "Rescale the spread; see which map is best.",
     ),
     "CAL602": Explanation(
@@ -216,8 +216,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL701": Explanation(
         "Shares above 100 %",
-        "Either the assumed share of positives is too large, or labelled positives are not a random "
-        "sample of all positives.",
+        "Either the assumed share of positives is too large, or labelled positives are not a random sample of all "
+        "positives.",
         "Lower the share until the finding disappears; check how rows were chosen for labelling.",
     ),
     "CAL702": Explanation(
@@ -227,8 +227,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "CAL703": Explanation(
         "Depends on the share",
-        "Without labelled negatives, the level of the observed frequencies is set by the assumed share; "
-        "an error in it moves every frequency in proportion.",
+        "Without labelled negatives, the level of the observed frequencies is set by the assumed share; an error in it "
+        "moves every frequency in proportion.",
         "Label a random sample of 200 unlabeled rows: it settles the matter.",
     ),
     "CAL704": Explanation(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.markup import Child, Markup, asset, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest
 from calibrant.reporting.layout.elements import plain_table
 from calibrant.reporting.names import name_of_estimate, name_of_test
@@ -126,15 +124,10 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
     for row, value in zip(shown, values, strict=True):
         flagged = row.adjusted < ALPHA
         cell = forest.cell(value, FLAGGED if flagged else QUIET, width=_WIDTH, height=_HEIGHT, size=row.n / largest)
-        ends = (
-            ""
-            if value.low is None or value.high is None
-            else f"{fixed(value.low, digits)} to {fixed(value.high, digits)}"
-        )
         words = tag("span", row.direction or "mixed", class_="hit") if flagged else "not flagged"
         words, p = (words, p_number(row.adjusted)) if row.tested else ("not tested", "")
         start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
-        rows.append([*start, fixed(value.value, digits), ends, cell, words, p])
+        rows.append([*start, fixed(value.value, digits), _ends_text(value, digits), cell, words, p])
     return _wrapped(plain_table(head, rows, styles, caption=summary), tag("p", notes))
 
 
@@ -216,13 +209,18 @@ def decision_curve_html(curve: DecisionCurve) -> str:
         alone = float(curve.treat_all[k])
         useful = value.value > max(alone, 0.0)
         drawn = forest.cell(value, HELPS if useful else QUIET, width=_WIDTH, height=_HEIGHT)
-        ends = f"{fixed(value.low or 0.0, digits)} to {fixed(value.high or 0.0, digits)}"
-        numbers = [f"{curve.threshold[k]:g}", fixed(value.value, digits), ends]
+        numbers = [f"{curve.threshold[k]:g}", fixed(value.value, digits), _ends_text(value, digits)]
         rows.append([*numbers, drawn, fixed(alone, digits), f"{100 * curve.treated[k]:.0f} %"])
     what = "standardized net benefit" if curve.standardized else "net benefit"
     head = ("threshold", what, _level(curve.level), forest.head(_WIDTH), "treating all", "treated")
     caption = f"Decision curve, n = {count(curve.n)}, {100 * curve.prevalence:.3g} % events"
     return _wrapped(plain_table(head, rows, ("n", "n", "n", "g", "n", "n"), caption=caption))
+
+
+def _ends_text(value: Value, digits: int) -> str:
+    if value.low is None or value.high is None:
+        return ""
+    return f"{fixed(value.low, digits)} to {fixed(value.high, digits)}"
 
 
 def _level(level: float) -> str:
@@ -263,9 +261,4 @@ def _pairs(caption: str, lines: Sequence[tuple[str, Child]]) -> str:
 
 
 def _wrapped(*parts: Markup) -> str:
-    return str(tag("div", tag("style", Markup(_style_text())), joined(parts), class_="calibrant-result"))
-
-
-@cache
-def _style_text() -> str:
-    return files("calibrant.reporting").joinpath("assets", "result.css").read_text(encoding="utf8")
+    return str(tag("div", tag("style", Markup(asset("result.css"))), joined(parts), class_="calibrant-result"))

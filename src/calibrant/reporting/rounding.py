@@ -78,13 +78,8 @@ def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | 
         return Rounded(fixed(scale * value.value, max(least, significant(scale * value.value))), "", "")
     low, high = scale * value.low, scale * value.high
     digits = decimals(low, high, least=least, apart=None if apart is None else scale * apart)
-    return Rounded(fixed(scale * value.value, digits), fixed(low, digits), _upper(value, scale, digits))
-
-
-def _upper(value: Value, scale: float, digits: int) -> str:
-    """The upper end as text."""
-    high = scale * (value.high if value.high is not None else math.inf)
-    return _rounded_up(high, digits) if value.low == 0 else fixed(high, digits)
+    top = _rounded_up(high, digits) if value.low == 0 else fixed(high, digits)
+    return Rounded(fixed(scale * value.value, digits), fixed(low, digits), top)
 
 
 def _rounded_up(number: float, digits: int) -> str:

@@ -122,16 +122,10 @@ def _period(canvas: Canvas, k: int, period: Period, *, spread: bool, radius: flo
 
 def _names(canvas: Canvas, names: list[str]) -> None:
     """The names of as many periods as fit, at equal steps."""
-    short = _shortened(names)
+    endings = {name.rpartition(" ")[2] for name in names}
+    same = len(endings) == 1 and all(" " in name for name in names)  # the year, as a rule
+    short = [name.rpartition(" ")[0] for name in names] if same else names
     widest = max(map(text_width, short)) + 10
     step = next(k for k in range(1, len(names) + 2) if k * canvas.plot_width / len(names) >= min(widest, 90))
     for k in range(0, len(names), step):
         canvas.text(canvas.x(k), canvas.bottom + 20, shortened(short[k], 16), "", "middle")
-
-
-def _shortened(names: list[str]) -> list[str]:
-    """Without the last word where all share it: "Jan 2025" to "Jan"."""
-    endings = {name.rpartition(" ")[2] for name in names}
-    if len(endings) == 1 and all(" " in name for name in names):
-        return [name.rpartition(" ")[0] for name in names]
-    return names

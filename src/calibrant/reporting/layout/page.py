@@ -7,13 +7,11 @@ import hashlib
 import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from calibrant._version import __version__
 from calibrant.reporting.contents import Contents, Number, Severity, Verdict
-from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.markup import Child, Markup, asset, joined, tag
 from calibrant.reporting.drawing.table_cells import gauge
 from calibrant.reporting.layout.blocks import blocks, omitted_block
 from calibrant.reporting.layout.elements import Block, data_table, fold, icon, rich
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 def sheet(title: str, *parts: Child) -> str:
     """The whole HTML text; the policy names style and script by their hashes, so that nothing else can run."""
-    style, script = style_text(), _asset("page.js")
+    style, script = style_text(), asset("page.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
         "form-action 'none'"
@@ -61,21 +59,14 @@ def footer() -> Markup:
     return tag("footer", *(tag("span", text) for text in words), back)
 
 
-@cache
 def style_text() -> str:
     """The style of the page."""
-    return _asset("figures.css") + _asset("page.css")
+    return asset("figures.css") + asset("page.css")
 
 
-@cache
 def fragment_style() -> Markup:
     """The style of figures, tables and verdict for a notebook; it reaches nothing outside."""
-    return tag("style", joined([Markup(_asset("figures.css"))]))
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("calibrant.reporting").joinpath("assets", name).read_text(encoding="utf8")
+    return tag("style", Markup(asset("figures.css")))
 
 
 def _digest(text: str) -> str:

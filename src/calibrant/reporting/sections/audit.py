@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.inference.feature_audit import Audit, FeatureLoss, audit
+from calibrant.inference.feature_audit import Audit, audit
 from calibrant.reporting.contents import Audited, CannotBuild, Options, SegmentRow
 from calibrant.reporting.rounding import fixed, p_words
 from calibrant.results.estimate import Value, printable
@@ -38,7 +38,10 @@ def audited(found: Audit) -> Audited:
         )
         for one in found.segments
     )
-    features = tuple((printable(one.feature), _worth(found, one)) for one in _ranked(found))
+    before = float(found.error.log_loss.before)
+    whole = before if math.isfinite(before) and before > 0 else 1.0
+    certain = [one for one in found.features if one.loss.interval is not None and one.loss.interval.low > 0]
+    features = tuple((printable(one.feature), share_of(one.loss, whole)) for one in certain[:_FEATURES])
     return Audited(sentence(found), found.test.p_value, found.test.p_value <= found.alpha, rows, features)
 
 
@@ -67,18 +70,6 @@ def _worst(found: Audit) -> str:
         return f"where {worst.text}: {seen} % of outcomes lie in intervals that should hold {said} %"
     of = f"for the {worst.outcome} " if worst.outcome else ""
     return f"{of}where {worst.text}: predicted {said} %, observed {seen} %"
-
-
-def _ranked(found: Audit) -> list[FeatureLoss]:
-    """The features whose loss is above zero beyond chance, the most important first."""
-    certain = [one for one in found.features if one.loss.interval is not None and one.loss.interval.low > 0]
-    return certain[:_FEATURES]
-
-
-def _worth(found: Audit, one: FeatureLoss) -> Value:
-    """The log loss lost without a feature, as a share of the loss."""
-    before = float(found.error.log_loss.before)
-    return share_of(one.loss, before if math.isfinite(before) and before > 0 else 1.0)
 
 
 def share_of(part: Any, whole: float) -> Value:

@@ -59,7 +59,8 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     """
     if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
         names, parts = group_texts(by), list(by.values())
-        p_values = _p_values_of_tables(parts)
+        spread = isinstance(parts[0].task, Spread)
+        p_values = np.array(holm(list(map(spread_p_value, parts)))) if spread else adjusted_of_tables(parts)
         still = grouping = None
     else:
         if isinstance(data, BinTable):
@@ -164,19 +165,14 @@ def _table(data: Any, rows: NDArray[np.intp]) -> Any:
     return BinTable.of(some, Distinct()).filled() if isinstance(some, Binary) and some.group is None else some
 
 
-def _p_values_of_tables(tables: list[BinTable]) -> Floats:
-    if isinstance(tables[0].task, Spread):
-        return np.array(holm([spread_p_value(table) for table in tables]))
-    return adjusted_of_tables(tables)
-
-
 def _rows(names: list[str], parts: list[Any], p_values: Floats, still: NDArray[np.bool_] | None) -> list[GroupRow]:
     size = np.array([number_of_rows(part) for part in parts], dtype=np.float64)
     tested = np.nan_to_num(p_values, nan=1.0)
     chosen = set(np.lexsort((-size, np.where(tested < ALPHA, tested, 1.0)))[:WITH_INTERVAL].tolist())
     found = []
     for k, (name, part) in enumerate(zip(names, parts, strict=True)):
-        make = _spread_row if _is_spread(part) else event_row
+        spread = isinstance(part, Forecast) or (isinstance(part, BinTable) and isinstance(part.task, Spread))
+        make = _spread_row if spread else event_row
         row = make(name, part, float(size[k]), float(p_values[k]), with_interval=k in chosen)
         again = None if still is None or not row.flagged else bool(still[k])
         found.append(replace(row, flagged_after=again))
@@ -188,13 +184,16 @@ def event_row(name: str, part: Any, n: float, p_value: float, *, with_interval: 
     cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
     rate, mean = (float(column.sum()) / cells.total for column in (cells.observed, cells.predicted))
     flagged = p_value < ALPHA
+    error = Value(max(float(debiased_ece(cells, norm=1)), 0.0))  # cheap, and without an interval
+    if with_interval:
+        error = Value.of(interval(headline_error, part, method=Inversion(draws=DRAWS)), 0.0)
     ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
     slope = value_with_interval(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
     return GroupRow(
         name=name,
         n=n,
         ratio=ratio,
-        error=error_value(part, cells, with_interval=with_interval),
+        error=error,
         direction=direction(ratio, slope) if flagged else "not flagged",
         p_value=p_value,
         flagged=flagged,
@@ -217,13 +216,6 @@ def direction(ratio: Value, slope: Value | None) -> Direction:
     if slope is not None and slope.excludes(1.0):
         return "too extreme" if slope.value < 1 else "too moderate"
     return "mixed"
-
-
-def error_value(part: Any, cells: BinTable, *, with_interval: bool) -> Value:
-    """The headline error with its interval; beyond the first groups the debiased ECE, which is cheap, without one."""
-    if not with_interval:
-        return Value(max(float(debiased_ece(cells, norm=1)), 0.0))
-    return Value.of(interval(headline_error, part, method=Inversion(draws=DRAWS)), 0.0)
 
 
 def _spread_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
@@ -265,10 +257,6 @@ def _estimate(estimator: Any, part: Any) -> float:
         return float(estimator(part))
     except (InvalidPredictions, ValueError):
         return float("nan")
-
-
-def _is_spread(part: Any) -> bool:
-    return isinstance(part, Forecast) or (isinstance(part, BinTable) and isinstance(part.task, Spread))
 
 
 def from_too_high_to_too_low(row: GroupRow) -> tuple[bool, float, str]:

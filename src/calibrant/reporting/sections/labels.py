@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 from calibrant.data.judged import Judged
+from calibrant.data.predictions import Confidence
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import accuracy
 from calibrant.estimators.recommended import calibration_error
@@ -61,18 +61,12 @@ def _judge(data: Judged, k: int) -> JudgeRow:
         scores = data.judge(k)
         weight = np.ones(len(scores)) if scores.weight is None else scores.weight
         mean = float(np.average(scores.y_prob, weights=weight))
-        right = Value.of(interval(accuracy, _as_right(scores)))
+        rows = {"weight": scores.weight, "group": scores.group}
+        right = Value.of(interval(accuracy, Confidence.borrowing(scores.y_true, scores.y_prob, **rows)))
         error = Value.of(interval(calibration_error, scores), 0.0)
         return JudgeRow(name, given, mean, right, error, float(calibration_test(scores).p_value))
     except IMPOSSIBLE:
         return JudgeRow(name, given)
-
-
-def _as_right(scores: Any) -> Any:
-    """The same outcomes, of which the share of ones is asked for."""
-    from calibrant.data.predictions import Confidence
-
-    return Confidence.borrowing(scores.y_true, scores.y_prob, weight=scores.weight, group=scores.group)
 
 
 def _ranges(data: Judged) -> tuple[Bin, ...]:

@@ -31,6 +31,7 @@ from calibrant.recalibrate.held_out_gains import FOLDS, HeldOut, Loss, held_out_
 from calibrant.recalibrate.inputs import Scores
 from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
 from calibrant.reporting.evidence import Part, headline_error, of_error
+from calibrant.reporting.rounding import above
 from calibrant.reporting.sections.groups import DRAWS
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
 from calibrant.reporting.verdicts.evidence import FEWEST_EVENTS, FEWEST_ROWS
@@ -63,29 +64,17 @@ def ranked(
     one with fewer parameters whose gain is smaller by no more than one standard error of the paired difference.
     """
     by_gain = sorted(candidates, key=lambda one: -one.gain.value)
-    best = _best([one for one in by_gain if _lies_above_zero(one.gain)], error_of_difference)
+    helpful = [one for one in by_gain if above(one.gain)]
+    close = helpful[:1] + [
+        one for one in helpful[1:] if helpful[0].gain.value - one.gain.value <= error_of_difference(helpful[0], one)
+    ]
+    best = min(close, key=lambda one: (one.parameters, -one.gain.value), default=None)
     order = by_gain if best is None else [best, *(one for one in by_gain if one is not best)]
     return [(one, "best" if one is best else _effect(one.gain)) for one in order]
 
 
-def _best(
-    helpful: Sequence[Candidate], error_of_difference: Callable[[Candidate, Candidate], float]
-) -> Candidate | None:
-    if not helpful:
-        return None
-    first = helpful[0]
-    close = [
-        one for one in helpful if one is first or first.gain.value - one.gain.value <= error_of_difference(first, one)
-    ]
-    return min(close, key=lambda one: (one.parameters, -one.gain.value))
-
-
-def _lies_above_zero(gain: Value) -> bool:
-    return gain.low is not None and gain.low > 0
-
-
 def _effect(gain: Value) -> Effect:
-    if _lies_above_zero(gain):
+    if above(gain):
         return "helps"
     return "makes it worse" if gain.high is not None and gain.high < 0 else "may not help"
 
@@ -130,14 +119,7 @@ def recalibrated(part: Part, given: str = "data") -> tuple[Recalibration, Part]:
     after = Part(held_out.after(first.predicted), part.seed)
     remaining = Value.of(interval(headline_error, after.data), 0.0)
     rows = [
-        MapRow(
-            one.name,
-            one.parameters,
-            _remaining(held_out, remaining, first, one),
-            one.gain,
-            effect,
-            moved=one.moved,
-        )
+        MapRow(one.name, one.parameters, _remaining(held_out, remaining, first, one), one.gain, effect, one.moved)
         for one, effect in order
     ]
     section = Recalibration(
@@ -282,10 +264,15 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
         judged, lambda a, b: judge.own.error_of_difference(judge.losses(a.predicted), judge.losses(b.predicted))
     )
     first, after = order[0][0], judge.top_label(order[0][0].predicted)
+    rows = []
+    for one, effect in order:
+        method = None if one is first else Inversion(draws=DRAWS)
+        error = interval(headline_error, judge.top_label(one.predicted).data, method=method)
+        rows.append(MapRow(one.name, one.parameters, Value.of(error, 0.0), one.gain, effect))
     return Recalibration(
         loss="log loss" if loss == "log_loss" else "Brier score",
         loss_before=judge.own.mean,
-        maps=tuple(_map_row(judge, one, effect, first=one is first) for one, effect in order),
+        maps=tuple(rows),
         after=replace(corp_curve(after.cells), confidence=confidence_band(after)),
         fitted=first.name,
         code=python_code(first.name, "p_new"),
@@ -295,12 +282,6 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
 def parts_held_out(n: int, classes: int) -> int:
     """How many folds are held out in turn; one where maps take long to fit."""
     return FOLDS if n * classes**2 <= _WORK else 1
-
-
-def _map_row(judge: _ClassJudge, one: Candidate, effect: Any, *, first: bool) -> MapRow:
-    method = None if first else Inversion(draws=DRAWS)
-    error = interval(headline_error, judge.top_label(one.predicted).data, method=method)
-    return MapRow(one.name, one.parameters, Value.of(error, 0.0), one.gain, effect)
 
 
 def _class_maps(classes: int, n: int) -> list[tuple[Any, float]]:

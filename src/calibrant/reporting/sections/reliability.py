@@ -230,7 +230,7 @@ def reliability_section(part: Part, *, threshold: float | None = None) -> conten
     cells = part.cells
     if not len(cells):
         fail("No row has both a prediction and an outcome.", CannotBuild)
-    bins, distinct = ScoreBins(part), _distinct_scores(cells)
+    bins, distinct = ScoreBins(part), len(cells) if np.array_equal(cells.low, cells.high) else None
     own = bins.each_score() if distinct is not None and distinct <= FEW_SCORES else None
     found: dict[contents.Axis, tuple[Bin, ...]] = {"linear": bins.between(linear_edges(cells)) if own is None else own}
     edges = log_odds_edges(cells)
@@ -281,22 +281,11 @@ def _bands(part: Part, *, draws: int = 200) -> ReliabilityCurve:
 
 def _band(curve: ReliabilityCurve, low: Floats, high: Floats) -> contents.Band:
     """The band with as many points as a figure needs: those where it changes, and few between."""
-    keep = _kept(low, high)
+    change = (np.diff(low) != 0) | (np.diff(high) != 0)
+    keep = np.flatnonzero(np.concatenate([[True], change]) | np.concatenate([change, [True]]))
     if len(keep) > BAND_POINTS:
         keep = keep[np.unique(np.round(np.linspace(0, len(keep) - 1, BAND_POINTS)).astype(np.intp))]
     return contents.Band(*(tuple(values[keep].tolist()) for values in (curve.predicted, low, high)))
-
-
-def _kept(low: Floats, high: Floats) -> NDArray[np.intp]:
-    """The first and last of every run of points with the same limits."""
-    change = (np.diff(low) != 0) | (np.diff(high) != 0)
-    ends = np.concatenate([[True], change]) | np.concatenate([change, [True]])
-    return np.flatnonzero(ends)
-
-
-def _distinct_scores(cells: BinTable) -> int | None:
-    """The number of distinct scores; None where a cell holds several."""
-    return len(cells) if np.array_equal(cells.low, cells.high) else None
 
 
 def _histograms(cells: BinTable) -> dict[contents.Axis, tuple[tuple[float, float, float], ...]]:
@@ -331,21 +320,14 @@ def _ranges(bins: ScoreBins, located: tuple[Bin, ...]) -> tuple[Bin, ...]:
 
 
 def _threshold(bins: ScoreBins, at: float) -> contents.Threshold:
-    reach, around = NEAR, None
-    for _ in range(3):
-        around = _around(bins, at, reach)
+    around = None
+    for reach in (NEAR, 2 * NEAR, 4 * NEAR) if 0 < at < 1 else ():
+        middle = float(log_odds(at))
+        low, high = two_digits(expit(np.array([middle - reach, middle + reach]))).tolist()
+        around = bins.inside(min(low, at), max(high, at))
         if around is not None and around.n >= NEAR_ROWS:
             break
-        reach *= 2
     return contents.Threshold(at, around, bins.inside(at, 1.0))
-
-
-def _around(bins: ScoreBins, at: float, reach: float) -> Bin | None:
-    if not 0 < at < 1:
-        return None
-    middle = float(log_odds(at))
-    low, high = two_digits(expit(np.array([middle - reach, middle + reach]))).tolist()
-    return bins.inside(min(low, at), max(high, at))
 
 
 def _top(bins: ScoreBins) -> Bin | None:

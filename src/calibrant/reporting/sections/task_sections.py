@@ -53,7 +53,11 @@ def classes_section(data: Multiclass) -> Classes:
     if len(data) < 2:
         fail("One row is not enough to judge multiclass probabilities.", CannotBuild)
     plain = data.group is None and data.weight is None
-    adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
+    if plain:
+        found = {row.label: row.adjusted for row in by_class(data, draws=DRAWS)}
+        adjusted, test = np.array([found[label] for label in data.classes]), VectorTest().test(data)
+    else:
+        adjusted, test = each_class(data)
     draws = DRAWS if plain else None
     probability = data.y_prob.astype(np.float64)
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
@@ -69,11 +73,6 @@ def classes_section(data: Multiclass) -> Classes:
     ranges = tuple(zip(EDGES[:-1].tolist(), EDGES[1:].tolist(), strict=True))
     sums = tuple(tuple(tuple(cell) for cell in cells[k].tolist()) for k in order)
     return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN, draws)
-
-
-def _by_class(data: Multiclass) -> Floats:
-    found = {row.label: row.adjusted for row in by_class(data, draws=DRAWS)}
-    return np.array([found[label] for label in data.classes])
 
 
 def each_class(data: Multiclass) -> tuple[Floats, Significance]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
-from calibrant.reporting.contents import Bin, GroupRow, MapRow, Recalibration
+from calibrant.reporting.contents import Bin, GroupRow, Recalibration
 from calibrant.reporting.names import had_the_event, listed, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import MINUS, approximate, bound, count, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
@@ -289,16 +289,11 @@ def best_map(made: Recalibration, *, small: bool = False) -> str:
             f"{_signed(percent(gain).high)}. More rows would settle this."
         )
     found = percent(gain)
-    others = sum(one.effect == "helps" and _as_good(one, best) for one in made.maps[1:])
+    others = sum(one.effect == "helps" and one.gain.value >= gain.low for one in made.maps[1:])
     name = map_in_sentence(best.name, start=True)
     gains = f"{name} lowers cross-validated {made.loss} by {found.value} % ({found.ends} %)"
     sentence = f"{gains}; {_remaining(best.remaining, made.loss)}."
     return f"{sentence} Other maps perform equally well." if others else sentence
-
-
-def _as_good(one: MapRow, best: MapRow) -> bool:
-    """Whether the gain of another map lies within the interval of the best one's."""
-    return best.gain.low is not None and one.gain.value >= best.gain.low
 
 
 def _remaining(error: Value, loss: str) -> str:

@@ -52,8 +52,8 @@ def _spread(e: Forecasts) -> Row | None:
     if found is None or found.name != "spread":
         return None
     narrow = found.direction < 0
-    word = "too narrow" if narrow else "too wide"
-    rule, direction = "R1" if narrow else "R2", _narrow_or_wide(narrow=narrow)
+    word: Direction = "too narrow" if narrow else "too wide"
+    rule = "R1" if narrow else "R2"
     size, held = e.ratio, e.coverage
     if size is not None and size.excludes(1.0) and (size.value > 1) == narrow:
         text = ratio(size)
@@ -65,17 +65,13 @@ def _spread(e: Forecasts) -> Row | None:
             severity = "problem"
         state: State = "small" if severity == "note" else "not calibrated"
         start = f"Statistically significant but small: {sentence[0].lower()}{sentence[1:]}"
-        return Row(rule, state, direction, start if state == "small" else sentence, severity)
+        return Row(rule, state, word, start if state == "small" else sentence, severity)
     if held is not None and (held.value < e.level) == narrow and held.excludes(e.level):
         inside = rates(held, e.level)
         start = f"Predicted intervals are {word}: {inside.value} % of outcomes lie inside the central"
         sentence = f"{start} {100 * e.level:.4g} % intervals{ends(inside, unit=' %')}."
-        return Row(rule, "not calibrated", direction, sentence, _far(e))
-    return Row(rule, "not calibrated", direction, f"Predicted distributions are {word} ({_p(e)}).", "caution")
-
-
-def _narrow_or_wide(*, narrow: bool) -> Direction:
-    return "too narrow" if narrow else "too wide"
+        return Row(rule, "not calibrated", word, sentence, _far(e))
+    return Row(rule, "not calibrated", word, f"Predicted distributions are {word} ({_p(e)}).", "caution")
 
 
 def _shifted(e: Forecasts) -> Row | None:

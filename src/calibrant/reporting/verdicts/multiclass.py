@@ -163,15 +163,13 @@ def _top_label(e: ProbabilityVectors) -> Row | None:
         return None
     row = TOP_LABEL.row(e.top)
     if row.state == "small" and _severity(e) != "note":
-        return _beyond_the_top_label(e, "The confidence in the predicted class has only a small error")
+        return _other_classes(e, "The confidence in the predicted class has only a small error")
     return row._replace(rule="M1") if row.state == "not calibrated" else row
 
 
-def _other_classes(e: ProbabilityVectors) -> Row:
-    return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error")
-
-
-def _beyond_the_top_label(e: ProbabilityVectors, start: str) -> Row:
+def _other_classes(
+    e: ProbabilityVectors, start: str = "The confidence in the predicted class shows no significant error"
+) -> Row:
     worst = worst_class(e)
     told = "" if worst is None else f": {_class_in_words(worst)}"
     direction: Direction = "mixed" if worst is None else worst.direction

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from calibrant.inference.multiplicity import holm
 from calibrant.reporting.contents import Change, GroupRow, Groups, OverTime, Severity, Threshold
 from calibrant.reporting.sections.groups import enough_events
-from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
+from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared
 from calibrant.results.estimate import Value
 
 #: The one limit, as a share of the rarer outcome's frequency: an error that is surely above is a problem, one that is
@@ -138,9 +138,12 @@ def judged_together(evidence: Evidence) -> Evidence:
     if len(own) < 2:
         return evidence
     adjusted = dict(zip(own, holm(list(own.values())), strict=True))
+    test = evidence.test
+    if test is not None and _ALL in adjusted:
+        test = replace(test, adjusted=adjusted[_ALL], tests=len(adjusted))
     changes: dict[str, Any] = {
         "adjusted": adjusted,
-        "test": _test(evidence.test, adjusted),
+        "test": test,
         "groups": tuple(_groups(one, k, own, adjusted) for k, one in enumerate(evidence.groups)),
         "over_time": _over_time(evidence.over_time, adjusted, len(own)),
     }
@@ -159,12 +162,6 @@ def _families(e: Shared) -> dict[str, float]:
 
 def _name(grouping: Groups, k: int) -> str:
     return f"groups by {grouping.column}, {k}"
-
-
-def _test(test: VerdictTest | None, adjusted: Mapping[str, float]) -> VerdictTest | None:
-    if test is None or _ALL not in adjusted:
-        return test
-    return replace(test, adjusted=adjusted[_ALL], tests=len(adjusted))
 
 
 def _groups(grouping: Groups, k: int, own: Mapping[str, float], adjusted: Mapping[str, float]) -> Groups:

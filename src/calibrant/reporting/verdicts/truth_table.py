@@ -251,9 +251,6 @@ def group_names(rows: tuple[GroupRow, ...], *, direction: bool = True) -> str:
 
 def largest_gap_classes(rows: tuple[GroupRow, ...], most: int = 4) -> str:
     """The classes whose totals are farthest from those predicted, with their ratios."""
-    off = sorted((row for row in rows if row.flagged), key=lambda row: -abs(_log(row.ratio.value)))[:most]
+    sizes = [(-abs(log(row.ratio.value)) if row.ratio.value > 0 else -inf, row) for row in rows if row.flagged]
+    off = [row for _, row in sorted(sizes, key=lambda pair: pair[0])[:most]]
     return listed([f"{printable(row.name)} ({ratio(row.ratio).value})" for row in off])
-
-
-def _log(value: float) -> float:
-    return log(value) if value > 0 else -inf
