@@ -428,6 +428,7 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
         return float("inf") if mixed.min() <= 0 else float(w.sum() - share @ np.log(mixed))
 
     w = np.full(given.shape[1], 1 / given.shape[1])
+    value = cost(w)
     for _ in range(100):  # a few are enough
         ratio = given / (given @ w)[:, None]
         slope = 1 - share @ ratio
@@ -437,10 +438,10 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
         hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
         factor = np.linalg.cholesky(hessian).T
         target, _ = nnls(factor, np.linalg.solve(factor.T, hessian @ w - slope))
-        value, trials = cost(w), (w + (target - w) * 0.5**halving for halving in range(30))  # to rounding
-        lower = next((one for one in trials if cost(one) < value), None)
+        trials = (w + (target - w) * 0.5**halving for halving in range(30))  # to the rounding of the weights
+        lower = next(((one, found) for one in trials if (found := cost(one)) < value), None)
         if lower is None:
             break
-        w = lower
+        w, value = lower
     w = np.where(w < 1e-12, 0.0, w)
     return w / w.sum()

@@ -17,7 +17,6 @@ from calibrant.data.validation import fail
 from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic.stacked import log_linear_fits
 from calibrant.numerics.smoothers import pool_adjacent_violators
 from calibrant.recalibrate.isotonic import block_ends
 from calibrant.recalibrate.regression_base import (
@@ -364,18 +363,26 @@ def _spline_basis(x: Floats, size: int) -> Floats:
 
 def _penalised_gamma(basis: Floats, ratio: Floats, precision: Floats) -> Floats:
     """Coefficients of log E[ratio] with the penalty of the lowest AIC; gamma deviance, log link."""
-    second, seen = np.diff(np.eye(basis.shape[1]), n=2, axis=0), precision * ratio
-    information = basis.T @ (precision[:, None] * basis)  # expected: that of a gamma model with log link is constant
+    from scipy.linalg import cho_factor, cho_solve
+
+    second = np.diff(np.eye(basis.shape[1]), n=2, axis=0)
+    penalty = second.T @ second
+    information = basis.T @ (precision[:, None] * basis)
     best, chosen = np.inf, np.zeros(basis.shape[1])
     b = np.full(basis.shape[1], np.log(np.average(ratio, weights=precision)))
     size = float(np.trace(information)) / basis.shape[1]
-    ridge = 1e-9 * size * np.eye(len(b))
     for strength in 10.0 ** np.arange(4, -5, -1.0):
-        penalty = size * strength * second.T @ second
-        (b,) = log_linear_fits(basis, precision[None], seen[None], b[None], penalty)
+        hessian = information + size * strength * penalty + 1e-9 * size * np.eye(len(b))
+        solve = cho_factor(hessian)
+        for _ in range(50):  # Fisher scoring: the weights of a gamma model with log link do not change
+            eta = basis @ b
+            step = cho_solve(solve, basis.T @ (precision * (ratio * np.exp(-eta) - 1)) - size * strength * penalty @ b)
+            b = b + step / max(1.0, float(np.abs(step).max()))
+            if np.abs(step).max() < 1e-9:
+                break
         eta = basis @ b
         deviance = 2 * float(precision @ (ratio * np.exp(-eta) - 1 + eta - np.log(ratio)))
-        freedom = float(np.trace(np.linalg.solve(information + penalty + ridge, information)))
+        freedom = float(np.trace(cho_solve(solve, information)))
         if deviance + 2 * freedom < best:
             best, chosen = deviance + 2 * freedom, b
     return chosen
