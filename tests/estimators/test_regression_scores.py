@@ -77,6 +77,8 @@ def test_pinball_is_the_definition_level_by_level():
         q = stats.norm.ppf(level, data.mean, data.std)
         loss = np.where(data.y_true < q, (level - 1) * (data.y_true - q), level * (data.y_true - q))
         assert result.details["by_level"][level] == pytest.approx(loss.mean())
+    twice = cal.pinball(data, levels=[0.1, 0.8, 0.8])  # a level that is given twice counts twice
+    assert twice == pytest.approx(np.mean([result.details["by_level"][level] for level in (0.1, 0.8, 0.8)]))
 
 
 METRICS = [cal.nll, cal.crps, cal.pinball, cal.interval_score]

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("fast")
         cal.table.HybridGrid(),
         cal.table.HybridGrid(10, 1.0),
         cal.table.HybridGrid(1),
+        cal.table.HybridGrid(1000, 690.0),
         cal.table.HybridGrid(64, equal_width=15),
     ],
     ids=str,

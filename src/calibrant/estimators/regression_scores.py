@@ -162,8 +162,7 @@ def pinball(
     task = common.forecast(data, mean, std)
     at = pinball_levels(task, levels)
     y, weight = task.y_true.ravel(), task.flat_weight
-    losses = [pinball_loss(y - task.quantile(level), level) for level in at]
-    by_level = {level: common.mean_of(loss, weight) for level, loss in zip(at.tolist(), losses, strict=True)}
+    single = [common.mean_of(pinball_loss(y - task.quantile(level), level), weight) for level in at]
     if isinstance(task, Gaussian):
         place = ndtri(at)
         expected = float(np.mean(np.exp(-(place**2) / 2)) / np.sqrt(2 * np.pi))
@@ -172,8 +171,8 @@ def pinball(
         null = quantile_reference(
             task, at, lambda y, q: np.mean([pinball_loss(y - q[k], at[k]) for k in range(len(at))], 0)
         )
-    value, method = float(np.mean([*by_level.values()])), f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
-    each = partial(pinball, levels=at)
+    value, method = float(np.mean(single)), f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
+    each, by_level = partial(pinball, levels=at), dict(zip(at.tolist(), single, strict=True))
     return common.finished(task, value, "Pinball loss", method, null, each, by_level=by_level)
 
 
