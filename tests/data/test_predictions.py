@@ -141,7 +141,7 @@ def test_confidence_is_binary_under_other_names():
     for other in (data.take(np.array([0, 2])), data.sorted_once(), copy.copy(data), pickle.loads(pickle.dumps(data))):
         assert type(other) is cal.Confidence
     assert type(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]).top_label()) is cal.Confidence
-    assert type(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]).class_task(1)) is Binary
+    assert type(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]).one_vs_rest()[1]) is Binary
 
 
 @pytest.mark.parametrize(

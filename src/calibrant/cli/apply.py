@@ -300,8 +300,7 @@ def apply_to_file(
 ) -> list[str]:
     """Write the table of `path` with the new columns of a fitted map to `output`; returns what was guessed.
 
-    CSV and JSON stay the same text with more fields. Everything else goes through Arrow piece by piece, so that memory
-    does not grow with the file. `done` is told how many rows are done, and of how many where that is known.
+    CSV and JSON stay the same text with more fields; everything else goes through Arrow piece by piece.
     """
     notes: list[str] = []
     wanted = output.suffix.lower()

@@ -83,14 +83,11 @@ Task = Literal["binary", "multiclass", "spread", "quantiles", "members", "unlabe
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file mean what, and how its rows are taken, as far as the options say.
+    """Which columns of a file mean what, and how its rows are taken, as far as the options (see `options.SHARED`) say.
 
-    Every column may be an SQL expression of columns. Each entry of `by` is a grouping of its own; several columns in
-    one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
-    columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is chosen of
-    several whose names would do. Where `correct` or `confidence` is given, rows are answers: these become `truth` and
-    `prob`. With `judge`, columns of judges' scores, few outcomes are known. `cluster` are rows that belong together,
-    `model` is the column of the model that answered.
+    Every column may be an SQL expression of columns. `others` are further models that predict the same rows; of these
+    only the columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is
+    chosen of several whose names would do. Where `correct` or `confidence` is given, these become `truth` and `prob`.
     """
 
     truth: str | None = None

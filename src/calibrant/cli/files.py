@@ -115,8 +115,7 @@ class Loaded:
 def load(paths: Sequence[str], columns: Columns, *, features: Sequence[str] = (), sample: int | None = None) -> Loaded:
     """Read the predictions in `paths`; columns not named are guessed, and every guess is noted.
 
-    `features` are names and patterns of columns that are read with them. With a seed in `sample`, of very many rows a
-    random sample is read instead of a table.
+    `features` are columns and patterns to be read with them. Of very many rows, a seed in `sample` draws some.
     """
     return _read(paths, columns, partial(_loaded, wanted=features, sample=sample))
 

@@ -41,11 +41,9 @@ def by_and_time(found: Any, by: Sequence[str] | None, time: str | None) -> tuple
     times = None if time is None else _in_order(columns[time])
     times = times if times is None or isinstance(times, dict) else {time: times}
     groups = {name: columns[name] for name in by or ()}
-    if not groups:
-        return None, times
-    if isinstance(next(iter(groups.values())), dict):
-        return {f"{name} = {group}": table for name, tables in groups.items() for group, table in tables.items()}, times
-    return groups, times
+    if groups and isinstance(next(iter(groups.values())), dict):
+        groups = {f"{name} = {group}": table for name, tables in groups.items() for group, table in tables.items()}
+    return groups or None, times
 
 
 def _columns(found: Any, wanted: Sequence[str]) -> dict[str, Any]:
@@ -198,13 +196,12 @@ def write_model_reports(
     print("\n" + "\n\n".join(map(sentence, several)) if several else "")
 
 
-def serve_page(html: str, port: int, *, open_browser: bool = True) -> None:
+def serve_page(html: str, port: int) -> None:
     """Serve one page on the loopback address until interrupted."""
     server = make_server(html, port)
     address = f"http://127.0.0.1:{server.server_address[1]}/"
     print(f"Serving on {address}; Ctrl-C stops.")
-    if open_browser:
-        webbrowser.open(address)
+    webbrowser.open(address)
     with server, suppress(KeyboardInterrupt):
         server.serve_forever()
 

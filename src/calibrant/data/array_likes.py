@@ -39,8 +39,7 @@ def unreadable(message: str, *, cause: BaseException | None = None) -> NoReturn:
 def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
     """An array without a copy where there is one already, and which entries are missing (None: nothing is).
 
-    Entries of object arrays stay as they are, see `typed`. Masked entries are missing. NaN in an array of floats is a
-    number here.
+    Entries of object arrays stay as they are, see `typed`. NaN in an array of floats is a number here.
     """
     values = _plain(values)
     mask = None

@@ -1,17 +1,7 @@
 """Predictions and outcomes: one class per task, validated once when it is made.
 
-Each class turns itself into `Rows`, the rows of the one table all tasks share:
-
-===================  ======  ==================  ====================
-task                 key     predicted           observed
-===================  ======  ==================  ====================
-Binary, Confidence   p       p                   y
-Gaussian, Samples    sigma   sigma^2             (y - mean)^2
-Quantiles            level   level               1 where y <= quantile
-PositiveUnlabeled    p       p on the unlabeled  1 on the positives, scaled to the prior
-===================  ======  ==================  ====================
-
-The classes of predicted numbers (Gaussian, Quantiles, Samples, Distribution) are in `forecasts`.
+Each class turns itself into `Rows`, the rows of the one table all tasks share; see docs/architecture.md. The classes of
+predicted numbers (Gaussian, Quantiles, Samples, Distribution) are in `forecasts`.
 """
 
 from __future__ import annotations
@@ -418,10 +408,6 @@ class Multiclass(Predictions):
         """One binary task per class, each made when it is asked for: all of them would be a copy of the predictions."""
         return OneVersusRest(self)
 
-    def class_task(self, column: int) -> Binary:
-        """The task of one class against the others."""
-        return self._event(Binary, column, np.ascontiguousarray(self.y_prob[:, column]))
-
     def in_order_of(self, classes: Sequence[Hashable]) -> Multiclass:
         """The same predictions, with the columns of these classes, which are their own in any order."""
         if tuple(classes) == self.classes:
@@ -459,7 +445,8 @@ class OneVersusRest(Mapping[Hashable, Binary]):
         self._columns = {name: k for k, name in enumerate(data.classes)}
 
     def __getitem__(self, label: Hashable) -> Binary:
-        return self._data.class_task(self._columns[label])
+        column = self._columns[label]
+        return self._data._event(Binary, column, np.ascontiguousarray(self._data.y_prob[:, column]))
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._columns)

@@ -359,11 +359,7 @@ def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:
 
 def _within(matrix: NDArray[Any], margin: float) -> NDArray[np.bool_]:
     """Which rows lie in [0, 1], but for a margin."""
-
-    def rule(part: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(((part >= -margin) & (part <= 1 + margin)).all(axis=1))
-
-    return rows_where(matrix, rule)
+    return rows_where(matrix, lambda part: np.asarray(((part >= -margin) & (part <= 1 + margin)).all(axis=1)))
 
 
 def _one_per_class(name: str, values: Any) -> NDArray[Any]:

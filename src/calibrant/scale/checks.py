@@ -19,16 +19,13 @@ MISSING, OUTSIDE, NOT_BINARY, NO_CLASS = "missing", "outside [0, 1]", "not 0 or 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule for the rows, by the role of the column it is about and how rows that break it are described.
-
-    `implied` rules fail only where a later one fails too: they give the reason its name but need not be asked
-    to find the invalid rows.
-    """
+    """A rule for the rows, by the role of the column it is about and how rows that break it are described."""
 
     role: str
     broken: str
     holds: nw.Expr
     column: str | None = None
+    #: Whether a later rule fails too where this one does: it gives the reason its name, but finds no other rows.
     implied: bool = False
 
     @property

@@ -21,19 +21,15 @@ BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_l
 
 @dataclass(frozen=True)
 class RowExpressions:
-    """The rows of a task as the table sees them; compare `calibrant.numerics.rows.Rows`.
-
-    `predicted` is None where it is the score itself. `mass` is what a row adds to the weight of its cell, None
-    where that is its weight. `zero_or_one` says that outcomes equal their squares.
-    """
+    """The rows of a task as the table sees them; compare `calibrant.numerics.rows.Rows`."""
 
     columns: NamedFrame
     score: nw.Expr
     observed: nw.Expr
     checks: tuple[Check, ...]
-    predicted: nw.Expr | None = None
-    mass: nw.Expr | None = None
-    zero_or_one: bool = True
+    predicted: nw.Expr | None = None  # the score itself
+    mass: nw.Expr | None = None  # what a row adds to the weight of its cell: its weight
+    zero_or_one: bool = True  # whether outcomes equal their squares
 
 
 @dataclass(frozen=True)

@@ -189,11 +189,7 @@ def _named(path: str) -> Iterator[None]:
 
 
 def count_rows(path: str, header: Header) -> int | None:
-    """The rows of a file from its bytes, in a fraction of the time of reading them; None where that cannot be told.
-
-    Lines are counted whose end is not quoted. A row that ends in a delimiter may have a field too many: there all
-    delimiters are counted.
-    """
+    """The rows of a file from its bytes, in a fraction of the time of reading them; None where that cannot be told."""
     import pyarrow as pa
 
     end = _RETURN if header.ending == "\r" else _NEWLINE
@@ -208,8 +204,7 @@ def count_rows(path: str, header: Header) -> int | None:
         return None if last is None or rest or not _right_width(last, header) else rows + last.rows
 
 
-@dataclass(frozen=True)
-class _Lines:
+class _Lines(NamedTuple):
     """Some whole lines: how many are not blank, and where quotes and ends of lines are."""
 
     letters: NDArray[np.uint8]
@@ -233,7 +228,7 @@ def _whole_lines(text: bytes, end: bytes) -> tuple[_Lines | None, bytes]:
 
 
 def _right_width(lines: _Lines, header: Header) -> bool:
-    """Whether no row has an empty field too many, which DuckDB does not see."""
+    """Whether no row has an empty field too many, which DuckDB does not see; asked where a row ends in a delimiter."""
     delimiter, last = ord(header.delimiter), lines.ends - len(header.ending)
     if not (lines.letters[last[last >= 0]] == delimiter).any():
         return True

@@ -393,8 +393,7 @@ def connection() -> Iterator[Any]:
 def read(files: Files, use: Callable[[FileTable], Result]) -> Result:
     """What `use` makes of the files; what DuckDB says of a broken file is passed on with the file's name.
 
-    `use` may run twice: where the first rows of a text file promised numbers and a later one is a word, the types are
-    found from all rows instead.
+    `use` runs again, with types found from all rows, where a later row of a text file has not the types of the first.
     """
     with connection() as opened:
         import duckdb

@@ -147,8 +147,7 @@ class Plan:
 def collected(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
     """One table per group of `plan.keys`, its invalid rows counted by reason.
 
-    Where rows are `counted` for free, invalid ones are filtered out and counted by subtraction, which is fastest;
-    otherwise they are given a null cell, in the same pass.
+    Where rows are `counted` for free, invalid ones are counted by subtraction; else they have a null cell.
     """
     rows = plan.rows(columns)
     total = int(run(rows.columns.frame.select(nw.len().alias(ROWS)))[ROWS].to_numpy()[0]) if counted else None
