@@ -426,7 +426,10 @@ def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
 
 
 def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[..., Significance]) -> Significance:
-    """The smallest p-value over its share, ranked; `against` are the statistics by the variance of the sample."""
+    """The ranked evidence of all components, and the one that decided: it rejects and stands out, or is the shape.
+
+    `against` are the statistics by the variance of the sample.
+    """
     kept, share, draws = null.kept, null.share, len(null.evidence)
     if not len(kept):
         return made(1.0, 1.0, draws=draws)
@@ -438,22 +441,15 @@ def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[...
     sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
     parts = zip(kept, np.exp(logs), share, sign, strict=True)
     found = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
-    decided = found[_decided(adjusted, kept, against)]
+    rejects = adjusted <= np.log(0.05)
+    named, shape = rejects & (kept != _SHAPE) & (against[kept] > 1.96), rejects & (kept == _SHAPE)
+    some = named if named.any() else shape if shape.any() else kept >= 0
+    decided = found[int(np.argmin(np.where(some, adjusted, np.inf)))]
     return made(smallest, p_value, draws=draws, components=found, decided=decided)
 
 
 def _direction(sign: int) -> Literal[-1, 0, 1]:
     return 1 if sign > 0 else -1 if sign < 0 else 0
-
-
-def _decided(adjusted: Floats, kept: Places, against: Floats) -> int:
-    """The strongest of the components that reject and stand out in the sample; else the shape; else the strongest."""
-    rejects = adjusted <= np.log(0.05)
-    named = rejects & (kept != _SHAPE) & (against[kept] > 1.96)
-    for some in (named, rejects & (kept == _SHAPE)):
-        if some.any():
-            return int(np.argmin(np.where(some, adjusted, np.inf)))
-    return int(np.argmin(adjusted))
 
 
 def _of_clusters(found: Placed, weight: Floats, cluster: Places, method: ForecastTest) -> Significance:

@@ -185,7 +185,8 @@ def _error(
 ) -> Callable[[Floats], Floats]:
     """The norm of the gaps at the wanted levels, from distribution functions that are linear between the nodes."""
     at = np.concatenate([(1 + wanted) / 2, (1 - wanted) / 2]) if central else wanted
-    matrix = _interpolation(np.concatenate([[0.0], nodes, [1.0]]), at)
+    known = np.concatenate([[0.0], nodes, [1.0]])
+    matrix = np.stack([np.interp(at, known, one) for one in np.eye(len(known))], axis=1)
     if central:
         matrix = matrix[: len(wanted)] - matrix[len(wanted) :]
     inner, last = matrix[:, 1:-1], matrix[:, -1]
@@ -199,16 +200,6 @@ def _error(
         return np.asarray(((gaps**norm).sum(axis=1) / cells) ** (1 / norm))
 
     return error
-
-
-def _interpolation(nodes: Floats, at: Floats) -> Floats:
-    """The matrix that interpolates linearly from values at `nodes` to values at `at`."""
-    right = np.clip(np.searchsorted(nodes, at, side="left"), 1, len(nodes) - 1)
-    part = (at - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
-    matrix = np.zeros((len(at), len(nodes)))
-    rows = np.arange(len(at))
-    matrix[rows, right - 1], matrix[rows, right] = 1 - part, part
-    return matrix
 
 
 #: Multiples of a shape that are tested; the finer grid on which the last plausible one is looked for.
@@ -248,10 +239,11 @@ class SpreadInversion(validation.Simulated):
     :math:`\log r^2` is fitted by quasi-likelihood, piecewise linear in the mean of rank and log σ. The noise of that
     fit follows from the kurtosis of the errors, and does not depend on the truth. For multiples t of a smoother fit the
     norm of fit plus noise is simulated, and the interval holds the errors under which the observed norm is not extreme.
-    Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, its upper end for
-    one that is linear and for jumps where the fit clearly changes sign, and both ends for large errors that are not in
-    the sample and for the sampling of σ. For `uce`, which the largest spreads dominate, the upper end is also no lower
-    than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, a mean that no fit has smoothed.
+    Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, as far as the fit
+    as a whole allows such a gap, its upper end for one that is linear and for jumps where the fit clearly changes sign,
+    and both ends for large errors that are not in the sample and for the sampling of σ. For `uce`, which the largest
+    spreads dominate, the upper end is also no lower than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs
+    of the fit, a mean that no fit has smoothed. The interval of a level contains those of lower levels.
     Weights count by Kish's number of rows; clusters divide it by their design effect, or by that of normal errors with
     the correlation seen within clusters if larger. With fewer than 50 effective clusters, which often share a spread,
     the interval is extended to the errors of all lines :math:`\log r^2 = a + b \log\sigma` in the confidence ellipse of
@@ -289,10 +281,8 @@ class SpreadInversion(validation.Simulated):
         """The interval for a "relative spread error" in its norm, or for the "variance error"."""
         level = validation.fraction("level", level)
         if target.quantity not in SPREAD_ERRORS:
-            message = (
-                f"SpreadInversion is for ence, sweep_ence, debiased_ence and uce, not for a target {str(target)!r}."
-            )
-            raise TypeError(message)
+            names = "ence, sweep_ence, debiased_ence and uce"
+            fail(f"SpreadInversion is for {names}, not for a target {str(target)!r}.", TypeError)
         cells = SpreadCells.of(data, needed_by="SpreadInversion")
         if cells.clusters is not None:
             cells.clusters.require_enough()
@@ -306,10 +296,8 @@ class SpreadInversion(validation.Simulated):
                 ends.append(_ClusterLine.of(cells, fit).ends(error, fit.share, cells.clusters.effective, one))
                 few = cells.clusters.words
         low, high = min(low for low, _ in ends), max(high for _, high in ends)
-        words = (
-            few
-            + "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
-        )
+        words = f"{few}independent rows (or clusters); a ratio that is smooth in sigma; "
+        words += "without the noise of binned estimates"
         words = f"{TAILS}; {words}" if fit.heavy_tails else words
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=target)
 
@@ -415,10 +403,8 @@ class _Trials:
         if fit.finer is None:
             return 0.0
         gap, noise = fit.finer
-        multiples = np.linspace(0, 2, STEPS + 1)
-        path = self._path(multiples[:, None] * fit.gap, noise)
-        seen = float(self.error(gap + raised[:, None], fit.share).max())
-        return path.upper_end(seen)
+        path = self._path(np.linspace(0, 2, STEPS + 1)[:, None] * fit.gap, noise)
+        return path.upper_end(float(self.error(gap + raised[:, None], fit.share).max()))
 
     def _path(self, gaps: Floats, noise: Floats | None = None) -> Path:
         share, noise = self.fit.share, self.fit.noise if noise is None else noise

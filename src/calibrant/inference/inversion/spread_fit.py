@@ -245,6 +245,7 @@ class SpreadFit:
             pools.fit(orthonormal_hats(pools.center, share, min(knots, some)))
             for some in (whole_knots(SHAPE_KNOTS * knots), 2)
         )
+        squares = cells.sigma**2 * np.exp(gap[pool])
         return cls(
             share=share,
             variance=np.add.reduceat(cells.share * cells.sigma**2, starts) / share,
@@ -256,7 +257,7 @@ class SpreadFit:
             stepped=_stepped(pools.center, gap, noise.std(axis=0), knots) if half.shape[1] == knots > 1 else gap,
             finer=finer,
             excess=np.add.reduceat((cells.second - cells.share) * cells.sigma**2, starts),
-            excess_error=_excess_error(cells, gap[pool], (kurtosis - 1) * design_effect),
+            excess_error=float(np.sqrt((kurtosis - 1) * design_effect * (cells.share_squares @ squares**2))),
             effective_n=effective_n,
             kurtosis=kurtosis,
             missing=missing_mass(kurtosis, cells.largest_share),
@@ -339,12 +340,6 @@ def _resolved(
             break
         half, knots, (gap, noise), finer = double, 2 * knots - 1, finer, None
     return half, knots, gap, noise, finer
-
-
-def _excess_error(cells: SpreadCells, gap: Floats, relative_variance: float) -> float:
-    """Standard error of the mean of ±(e² - σ²), given the variance of a squared error relative to its squared mean."""
-    mean_square = cells.sigma**2 * np.exp(gap)
-    return float(np.sqrt(relative_variance * (cells.share_squares @ mean_square**2)))
 
 
 def _stepped(center: Floats, gap: Floats, error: Floats, knots: int) -> Floats:
