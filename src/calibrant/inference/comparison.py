@@ -254,12 +254,8 @@ def compare_many(
     others = [name for name in models if name != base]
     wide = 1 - (1 - level) / len(others)
     judged = {name: data for name, data in models.items() if isinstance(data, Judged)}
-    estimates = {
-        name: judged_interval(estimator, data, level=wide, method=method)
-        if isinstance(data, Judged)
-        else as_estimate(estimator, data)
-        for name, data in models.items()
-    }
+    estimates = {name: judged_interval(estimator, data, level=wide, method=method) for name, data in judged.items()}
+    estimates |= {name: as_estimate(estimator, data) for name, data in models.items() if name not in judged}
     values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     if isinstance(models[base], Multiclass) and not isinstance(method, Bootstrap):
         models = _of_classes(estimator, estimates[base], models)
