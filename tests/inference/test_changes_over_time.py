@@ -284,6 +284,11 @@ def test_residuals_add_up_to_nothing():
         assert np.all(np.abs(found.drawn.mean(axis=1)) < 0.3 * found.drawn.std(axis=1))
 
 
+def test_scores_of_one_value_have_a_constant_and_no_slope():
+    data = cal.Binary(np.arange(1200) % 2, np.full(1200, 0.3))
+    assert EventTotals.of_rows(data, INDEX, 6, 0).residuals().sums == pytest.approx(np.zeros(6), abs=1e-8)
+
+
 def test_no_model_without_both_outcomes():
     assert EventTotals.of_rows(cal.Binary(np.zeros(1200), np.full(1200, 0.1)), INDEX, 6, 0).residuals() is None
     certain = cal.Binary(np.arange(1200) % 2, np.arange(1200) % 2)

@@ -78,6 +78,7 @@ def test_equal_draws_share_their_ranks():
     assert isinstance(tied, Jumps)
     assert tied.own.mass == pytest.approx([0.75, 0.25])
     assert stats.norm.cdf(tied.own.low) == pytest.approx([0.25, 0.5])
+    assert stats.norm.cdf(tied.middle) == pytest.approx([0.625, 0.625])
     possible = tied.possible(slice(0, 2))
     assert possible.mass.tolist() == [[0.25, 0.75, 0.75, 0.75], [0.5, 0.5, 0.25, 0.25]]
     mean = np.einsum("j,rjk->rk", tied.chance, HERMITE.mean(*possible))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calibrant as cal
 from calibrant.data.features import Feature, coded
@@ -101,6 +102,15 @@ def test_weak_candidates_are_not_tested():
     assert min(counts) == 1  # the first is always tested
     assert np.mean(counts) < 3
     assert module._KEPT == -2.0
+
+
+def test_where_outcomes_vary_more_than_calibrated_ones_the_p_value_is_that_of_the_t_test():
+    p = np.tile([0.03, 0.97], 20)
+    y = np.where(np.arange(40) % 5 < 3, 1 - p.round(), p.round())
+    y[[1, 5, 7]] = 1.0
+    found = module._independent(y, p, np.ones(40), 1, 0)
+    assert found == pytest.approx(stats.ttest_1samp(y - p, 0, alternative="greater").pvalue)
+    assert found > stats.binom.sf(y.sum() - 1, 40, p.mean())
 
 
 def test_a_known_law_alone_is_not_enough():
