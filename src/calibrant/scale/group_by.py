@@ -144,12 +144,13 @@ class Plan:
         return found
 
 
-def collected(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
+def collected(columns: NamedFrame, plan: Plan) -> Tables:
     """One table per group of `plan.keys`, its invalid rows counted by reason.
 
     Where rows are `counted` for free, invalid ones are counted by subtraction; else they have a null cell.
     """
     rows = plan.rows(columns)
+    counted = columns.counted
     total = int(run(rows.columns.frame.select(nw.len().alias(ROWS)))[ROWS].to_numpy()[0]) if counted else None
     raw = run(_sums(_prepared(rows, plan, keep_invalid=not counted), plan, [CELL]))
     known = ~raw[CELL].is_null().to_numpy().astype(bool)
@@ -170,7 +171,7 @@ def merged(parts: Sequence[Tables]) -> Tables:
     return {group: merge([part[group] for part in parts if group in part]) for group in groups}
 
 
-def refined(columns: NamedFrame, plan: Plan, cells: NDArray[Any], *, counted: bool) -> Tables:
+def refined(columns: NamedFrame, plan: Plan, cells: NDArray[Any]) -> Tables:
     """Tables of the rows in `cells` only, one entry per distinct score: the second pass of the exact mode."""
     wanted = (cells - cell_shift(plan.grid)).tolist()
     prepared = _prepared(plan.rows(columns), plan, keep_invalid=False).filter(nw.col(CELL).is_in(wanted))

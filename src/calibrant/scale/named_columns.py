@@ -44,6 +44,8 @@ class NamedFrame:
 
     frame: Frame
     held: Mapping[str, str] = field(default_factory=dict)
+    #: Whether counting the rows costs nothing.
+    counted: bool = False
 
     def __getitem__(self, name: str) -> nw.Expr:
         return nw.col(self.held.get(name, name))

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -101,8 +101,8 @@ def spark_percent(session: Any) -> Percent:
     return percent
 
 
-Work = Callable[..., Any]
-"""What is done with the columns: ``work(columns, counted=...)``."""
+Work = Callable[[NamedFrame], Any]
+"""What is done with the columns."""
 Merge = Callable[[Sequence[Any]], Any]
 """How what was made of several parts becomes one."""
 
@@ -155,9 +155,15 @@ class FileShard(Shard):
             columns = self._columns(table.with_texts(wanted), wanted, table)
             try:
                 with watch.asking(table.opened.query_progress):
-                    return work(columns, counted=self.source.counted and self.where is None)
+                    return work(replace(columns, counted=self.source.counted and self.where is None))
             except NotNumbers as error:
-                raise self._located(error, table, wanted) from None
+                for name, relation in table.numbered(wanted):
+                    found = first_text(self._columns(relation, wanted, table), error.name)
+                    if found is not None:
+                        value, row, count = found
+                        said = error.at(value, f"row {row:,} of {name!r}", count)
+                        fail(f"{said}{text_remedy(value, error.name)}")
+                raise
 
         try:
             return read(self.source, use)
@@ -165,15 +171,6 @@ class FileShard(Shard):
             if "Cannot read" in str(error) or self.source.each[0][1] in str(error):
                 raise
             fail(f"{str(error).rstrip('.')} (read from {self.name}).")
-
-    def _located(self, error: NotNumbers, table: FileTable, wanted: Mapping[str, str]) -> InvalidPredictions:
-        for name, relation in table.numbered(wanted):
-            found = first_text(self._columns(relation, wanted, table), error.name)
-            if found is not None:
-                value, row, count = found
-                said = error.at(value, f"row {row:,} of {name!r}", count)
-                return InvalidPredictions(f"{said}{text_remedy(value, error.name)}")
-        return error
 
     def first_invalid(self, plan: Plan) -> FirstRow | None:
         """The first invalid row, file by file, counted before any row is left out by `where`."""
@@ -208,11 +205,11 @@ class FrameShard(Shard):
         """Run on the frame's own engine."""
         frame = nw.from_native(self.source)
         columns = bound(_filtered(frame.lazy(), self.where), wanted)
-        counted = isinstance(frame, nw.DataFrame)
+        columns = replace(columns, counted=isinstance(frame, nw.DataFrame))
         if not frame.implementation.is_pyspark():
-            return work(columns, counted=counted)
+            return work(columns)
         with watch.asking(spark_percent(self.source.sparkSession)):
-            return work(columns, counted=counted)
+            return work(columns)
 
 
 def shards(source: Any, where: nw.Expr | str | None, options: paths.ReadOptions = paths.DEFAULT) -> list[Shard]:
@@ -274,4 +271,4 @@ class DaskShard(Shard):
 
 
 def _of_partition(part: Any, work: Work, wanted: Mapping[str, str], where: nw.Expr | None) -> Any:
-    return work(bound(_filtered(nw.from_native(part).lazy(), where), wanted), counted=True)
+    return work(replace(bound(_filtered(nw.from_native(part).lazy(), where), wanted), counted=True))

@@ -84,12 +84,8 @@ def require_possible(tables: Tables) -> None:
 
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
     """Some of the distinct labels, enough to tell two from more."""
-    work = partial(_some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
+    work = partial(some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
     return _union([part.apply(work, {plan.y_true: "y_true"}, watch, _union) for part in parts])
-
-
-def _some_labels(columns: NamedFrame, name: str, positive: Any, *, counted: bool) -> set[Any]:
-    return some_labels(columns, name, positive)
 
 
 def _union(found: Sequence[set[Any]]) -> set[Any]:
@@ -103,7 +99,7 @@ def _described(invalid: Counter[str], parts: Sequence[Shard], plan: Plan, watch:
     return checks.counted(invalid, named) + (f"; first: {first}" if first else "")
 
 
-def _named_reasons(columns: NamedFrame, plan: Plan, *, counted: bool) -> dict[str, str]:
+def _named_reasons(columns: NamedFrame, plan: Plan) -> dict[str, str]:
     return checks.named_reasons(plan.rows(columns).checks)
 
 
@@ -259,12 +255,12 @@ def _collected(
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 
 
-def _of_part(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
+def _of_part(columns: NamedFrame, plan: Plan) -> Tables:
     """The tables of one part, whose labels, if they are words, must be a pair such as yes and no."""
     plan.rows(columns)  # a column that cannot be used is the first thing to be said
     if plan.task == EventColumns() and checks.is_text(columns.kind(plan.y_true, "y_true")):
         checks.require_one_pair(some_labels(columns, plan.y_true), plan.y_true)
-    return collected(columns, plan, counted=counted)
+    return collected(columns, plan)
 
 
 def _names(given: Names | None) -> tuple[str, ...]:
