@@ -29,7 +29,7 @@ from calibrant.numerics.cells import (
 )
 from calibrant.numerics.confidence_limits import mean_gap_size_limit
 from calibrant.numerics.fitted_gaps import SmoothPart
-from calibrant.numerics.inversion import SHAPE_KNOTS, HatFit, Numbers, tail_risk
+from calibrant.numerics.inversion import SHAPE_KNOTS, HatFit, Numbers, high_quantile, tail_risk
 
 #: Folds that the rows of each cell (or whole clusters) are divided into.
 #: Test: tests/inference/inversion/test_binary_constants.py.
@@ -43,8 +43,8 @@ STEADY, HALVINGS = 1.5, 3
 #: Derived: above the rounding of sums of a thousand terms of at most 1, far below any error that matters.
 ROUNDING = 1e-12
 
-#: Simulated samples of lower ends, at least. Derived: the standard error of a quantile at 0.0175 is then a tenth of a
-#: standard deviation of the statistic, 3 % of the width of an interval of four.
+#: Simulated samples of lower ends, at least, and twice as many in L2. Derived: the standard error of a quantile at
+#: 0.0175 is then a tenth of a standard deviation of the statistic, 3 % of the width of an interval of four.
 AMPLE = 799
 
 #: The means over folds are tabulated up to this many standard errors, in so many steps for each. Derived: beyond, the
@@ -194,13 +194,8 @@ class RowDual(DualBound):
         return self._psi(drawn)
 
     def top(self, spread: Floats) -> float:
-        """The mean of the quantile by rank and that by Cornish and Fisher's formula varies less with the seed."""
-        z, size = -float(ndtri(self.part.risk)), max(float(spread.std()), 1e-300)
-        unit = (spread - spread.mean()) / size
-        skewness = float(np.clip((unit**3).mean(), -2.0, 2.0))
-        excess = float(np.clip((unit**4).mean() - 3, -1.0, 3.0))
-        bent = (z * z - 1) / 6 * skewness + (z**3 - 3 * z) / 24 * excess - (2 * z**3 - 5 * z) / 36 * skewness**2
-        return (super().top(spread) + float(spread.mean()) + size * (z + bent)) / 2
+        """The high quantile."""
+        return float(high_quantile(spread, self.part.risk))
 
     def _psi(self, gaps: Floats) -> Floats:
         """ψ of columns of gaps, some of them at a time, which take a quarter of the time of all."""
@@ -528,7 +523,18 @@ class Limits:
             noise = sample.noise(self.draws, self.seed)
             fixed = noise if self.seed == 0 else sample.noise(self.draws, 0)
         size, norms = float(np.sqrt(self._noise_power)), np.array(self.norms)
-        return SmoothPart(sample.cells, noise, fixed, self._ample, fit, shape, size, norms, self.told, self.farther)
+        return SmoothPart(
+            sample.cells,
+            noise,
+            fixed,
+            sample.noise(max(2 * AMPLE, self.draws), self.seed),
+            fit,
+            shape,
+            size,
+            norms,
+            self.told,
+            self.farther,
+        )
 
     @cached_property
     def _ample(self) -> CellNoise:

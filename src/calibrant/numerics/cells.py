@@ -237,9 +237,12 @@ class RowNoise:
         expected = (self.cells.share * n)[:, None]
         size = (len(expected), self.draws)
         few = expected[:, 0] < FEW_ROWS
-        noise = rng.standard_normal(size) * np.sqrt(expected)
+        noise = rng.standard_normal(size)
+        noise *= np.sqrt(expected)
         noise[few] = rng.poisson(expected[few], (int(few.sum()), self.draws)) - expected[few]
-        return np.asarray((noise - noise.sum(axis=0) * self.cells.share[:, None]) / n)
+        noise -= noise.sum(axis=0) * self.cells.share[:, None]
+        noise /= n
+        return noise
 
     @cached_property
     def _normal(self) -> Floats:

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import CellNoise, PooledCells, simulated_gaps
-from calibrant.numerics.inversion import EQUAL, LEAST_REACH, HatFit, Path, knots_for
+from calibrant.numerics.inversion import EQUAL, LEAST_REACH, HatFit, Path, high_quantile, knots_for
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
@@ -95,6 +95,8 @@ class SmoothPart:
         quantiles = np.quantile(np.maximum(simulated, 0.0), levels, axis=2, method="weibull")
         roots = 1 / self.norms[:, None]
         low, middle, high = quantiles**roots
+        if noise is self.ample:
+            high = high_quantile(np.maximum(simulated, 0.0) ** roots[:, :, None], self.risk)
         if self.farther > 0:
             more = np.array([self._beyond_draws(multiple * direction) for multiple in multiples])
             low, high = np.maximum(low - more, 0.0), high + more
@@ -195,13 +197,20 @@ class SmoothPart:
 
     def lower(self, k: int) -> float:
         """The lower limit in norm k: the smallest multiple of the shape that is not rejected."""
-        steps, seen = self.along_shape, float(self.observed[k])
-        after = int(np.searchsorted(np.maximum.accumulate(steps.paths[k].high), seen * (1 - EQUAL)))
-        ends = steps.multiples[min(max(after, 1), len(steps.multiples) - 1) + np.array([-1, 0])]
-        # Near zero the noise grows with the gap: smaller steps.
-        finer = np.linspace(ends[0], ends[1], 2 if self.far_from_zero else FINER_STEPS)
-        steps = self.steps(self.shape, finer, self.ample)
-        return steps.paths[k].lower_end(seen, partial(self._finer, steps, k))
+        seen, steps = float(self.observed[k]), self.along_shape
+        after = _first_reaching(steps.paths[k], seen)
+        if not self.far_from_zero:  # near zero the noise grows with the gap: smaller steps
+            steps = self._between(steps, after)
+            after = _first_reaching(steps.paths[k], seen)
+        while True:  # ample noise may put it into another step
+            some = self.steps(self.shape, steps.multiples[after - 1 : after + 1], self.ample)
+            before, behind = some.paths[k].high >= seen * (1 - EQUAL)
+            if not behind and after + 1 < len(steps.multiples):
+                after += 1
+            elif before and after > 1:
+                after -= 1
+            else:
+                return some.paths[k].lower_end(seen, partial(self._finer, some, k))
 
     def middle(self, k: int) -> float:
         """The error in norm k of which the observed norm is the median."""
@@ -239,6 +248,12 @@ class SmoothPart:
         top = _length(cells, self.fitted) + (10 + 5 * self.farther) * max(self.noise_size, np.sqrt(least))
         steps = top * np.linspace(0, 1, SIDEWAYS_STEPS) ** 2
         return self.steps(sign * spread / _length(cells, spread), steps)
+
+
+def _first_reaching(path: Path, seen: float) -> int:
+    """The first hypothesis under which the statistic may be as large as seen; the second to the last of them."""
+    after = int(np.searchsorted(np.maximum.accumulate(path.high), seen * (1 - EQUAL)))
+    return min(max(after, 1), len(path.high) - 1)
 
 
 def _length(cells: PooledCells, gap: Floats) -> float:
