@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -240,27 +241,21 @@ def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Flo
 
 def _isotonic(bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
     """Isotonic fit to all folds but each target, and its cross-fitted log-likelihood on these folds."""
-    predicted = expit(bins.logit)
-    steps, likelihood = np.empty((len(targets), len(bins))), np.zeros(len(targets))
     if len(ones) < 3:  # a single training fold cannot be cross-fitted
-        return steps, likelihood - np.inf
-    without_two: dict[frozenset[int], Floats] = {}
-    all_ones, all_zeros = ones.sum(axis=0), zeros.sum(axis=0)
+        return np.empty((len(targets), len(bins))), np.full(len(targets), -np.inf)
+    predicted, all_ones, all_zeros = expit(bins.logit), ones.sum(axis=0), zeros.sum(axis=0)
+
+    @cache
+    def without(folds: frozenset[int]) -> Floats:
+        out = list(folds)
+        return _steps(predicted, all_ones - ones[out].sum(axis=0), all_zeros - zeros[out].sum(axis=0))
+
+    likelihood = np.zeros(len(targets))
     for i, target in enumerate(targets):
-        steps[i] = _steps(predicted, all_ones - ones[target], all_zeros - zeros[target])
-        for part in range(len(ones)):
-            pair = frozenset((target, part))
-            if part == target:
-                continue
-            if pair not in without_two:
-                left_out = [target, part]
-                fitted = _steps(
-                    predicted, all_ones - ones[left_out].sum(axis=0), all_zeros - zeros[left_out].sum(axis=0)
-                )
-                without_two[pair] = np.stack([np.log(fitted), np.log1p(-fitted)])
-            logs = without_two[pair]
-            likelihood[i] += ones[part] @ logs[0] + zeros[part] @ logs[1]
-    return steps, likelihood
+        for part in (k for k in range(len(ones)) if k != target):
+            g = without(frozenset((target, part)))
+            likelihood[i] += ones[part] @ np.log(g) + zeros[part] @ np.log1p(-g)
+    return np.stack([without(frozenset((target,))) for target in targets]), likelihood
 
 
 def _steps(predicted: Floats, ones: Floats, zeros: Floats) -> Floats:
