@@ -48,10 +48,11 @@ class Fitted:
         self.eta = np.concatenate([fit.eta for fit in fits], axis=1)
         self.variance = np.concatenate([np.broadcast_to(fit.variance, fit.eta.shape) for fit in fits], axis=1)
 
-    def mixed(self, gaps: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def mixed(self, gaps: np.ndarray, weight: np.ndarray, of_steps: Callable[..., Any] = np.asarray) -> np.ndarray:
         """The mean of what members (folds, members, bins) say of each row, and of the isotonic steps."""
         share = self.average.steps_weight[:, None]
-        share, steps = np.where(share < smoothers.MIN_WEIGHT, 0, share), self.average.steps - expit(self.bins.logit)
+        share = np.where(share < smoothers.MIN_WEIGHT, 0, share)
+        steps = of_steps(self.average.steps - expit(self.bins.logit))
         smooth = (weight[:, :, None] * gaps).sum(axis=1) / weight.sum(axis=1, keepdims=True)
         return ((1 - share) * smooth + share * np.where(share > 0, steps, 0))[self.at]
 
@@ -65,7 +66,7 @@ def default(p: np.ndarray, fold: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
 def probable_signs(p: np.ndarray, fold: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     fits = Fitted(p, fold, y)
     sure = 2 * ndtr((fits.eta - fits.bins.logit) / np.sqrt(np.maximum(fits.variance, 1e-12))) - 1
-    return default(p, fold, y)[0], np.sign(fits.mixed(sure, fits.average.weight))
+    return default(p, fold, y)[0], np.sign(fits.mixed(sure, fits.average.weight, np.sign))
 
 
 def weights_by_gain(p: np.ndarray, fold: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,8 +154,10 @@ def main() -> None:
         most[key] = np.maximum(most[key], [float(row[norm]) for norm in NORMS])
     most = {key: value for key, value in most.items() if value[0] > LEAST_ERROR}
     cases = [(p[:, 1], y.astype(float)) for p, y in (case(*key, FOLDER) for key in most)]
+    largest = np.array(list(most.values()))
+    largest = 100 / np.where(largest > 0, largest, np.nan)  # no share where no map finds any
     shares = {
-        name: 100 * np.maximum([errors(variant, p, y) for p, y in cases], 0) / np.array(list(most.values()))
+        name: np.maximum([errors(variant, p, y) for p, y in cases], 0) * largest
         for name, variant in {"default": default, **VARIANTS}.items()
     }
     forest = np.array([model == "forest" for _, model in most])
@@ -165,7 +168,8 @@ def main() -> None:
         )
         for name in VARIANTS:
             away = shares[name] - shares["default"]
-            both = np.column_stack([away.mean(axis=0), away.std(axis=0) / np.sqrt(len(away))])
+            error = np.nanstd(away, axis=0) / np.sqrt(np.isfinite(away).sum(axis=0))
+            both = np.column_stack([np.nanmean(away, axis=0), error])
             writer.writerow([name, len(away), *(f"{v:.2f}" for v in both.ravel()), f"{away[forest, 0].mean():.2f}"])
 
 
