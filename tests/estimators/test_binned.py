@@ -345,6 +345,16 @@ def test_the_sweep_is_its_algorithm(rows, family):
         assert np.all(np.diff(estimate.bins.filled().observed_mean) >= 0)
 
 
+def test_a_row_of_weight_three_is_swept_as_three_rows():
+    rng = np.random.default_rng(3)
+    p, weight = rng.random(60), rng.integers(1, 4, 60)
+    y = rng.random(60) < p**2
+    weighted = cal.sweep_ece(cal.Binary(y, p, weight=weight), bins=cal.EqualWidth)
+    repeated = cal.sweep_ece(np.repeat(y, weight), np.repeat(p, weight), bins=cal.EqualWidth)
+    assert weighted == pytest.approx(repeated, abs=1e-12)
+    assert weighted.details["bins"] == repeated.details["bins"]
+
+
 def test_row_order_does_not_matter_with_many_ties():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(2000) < 0.5, 1.0, np.round(rng.random(2000), 2))

@@ -184,6 +184,25 @@ def test_coefficients_maximise_the_penalised_likelihood_and_are_not_negative():
     assert one[1] == 0
 
 
+def test_the_ridge_of_few_rows_is_adapted_twice_to_the_coefficients():
+    rng = np.random.default_rng(0)
+    x, offset, weight = rng.normal(size=(30, 3, 2)), rng.normal(size=(30, 3)), rng.uniform(0.5, 1.5, 30)
+    labels = (offset + x @ [1.0, 0.5] + rng.gumbel(size=(30, 3))).argmax(axis=1)
+    ridge = np.ones(2)
+    for _ in range(3):
+
+        def loss(b, ridge=ridge):
+            return -weight @ log_softmax(offset + x @ b)[np.arange(30), labels] + ridge @ b**2 / 2
+
+        b = minimize(loss, np.zeros(2)).x
+        p = np.exp(log_softmax(offset + x @ b))
+        centred = x - np.einsum("nk,nkp->np", p, x)[:, None]
+        information = np.einsum("n,nk,nkp,nkq->pq", weight, p, centred, centred)
+        effective = 1 - ridge * np.diag(np.linalg.inv(information + np.diag(ridge)))
+        ridge = (effective + 0.05) / (b**2 + 0.005)
+    np.testing.assert_allclose(neighbours.positive_coefficients(x, offset, labels, weight), b, atol=0.002)
+
+
 def test_a_correction_must_gain_two_units_of_log_likelihood():
     rng = np.random.default_rng(3)
     x, logs = rng.normal(size=(300, 3, 2)), log_softmax(rng.normal(size=(300, 3)))

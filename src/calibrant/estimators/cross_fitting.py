@@ -438,7 +438,7 @@ def divided(
         return [recalibrated(run, recalibrator, targets=targets) for run in runs]
     from calibrant.numerics.multiclass_map import cross_fitted
 
-    group = None if rows.cluster is None else np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
+    group = None if rows.cluster is None else np.unique(rows.cluster, return_inverse=True)[1]
     found = cross_fitted(rows.predicted, np.stack(folds), rows.observed, rows.information, targets=targets, group=group)
     return [run.with_map(q) for run, q in zip(runs, found, strict=True)]
 

@@ -384,7 +384,7 @@ def _standard_error(rows: CrossFitted, values: Floats) -> float:
     residual = values - rows.weight @ values / total
     if rows.cluster is None:
         return float(np.sqrt(rows.weight_squares @ residual**2) / total)
-    unit = np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
+    unit = np.unique(rows.cluster, return_inverse=True)[1]
     sums = np.bincount(unit, rows.weight * residual)
     return float(np.sqrt(sums @ sums) / total)
 

@@ -74,7 +74,7 @@ def _dates(values: NDArray[Any]) -> NDArray[np.datetime64] | None:
     if not all(text[:4].isdigit() and len(text) >= 7 and text[4] == "-" for text in distinct):
         return None
     try:
-        return np.array([text[:19] for text in distinct], dtype="datetime64[s]")[inverse.reshape(-1)]
+        return np.array([text[:19] for text in distinct], dtype="datetime64[s]")[inverse]
     except ValueError:
         return None
 
@@ -94,19 +94,19 @@ def _calendar(times: NDArray[np.datetime64], most: int) -> tuple[list[str], NDAr
     for number, shown in choices[2 if whole else 0 :]:
         distinct, inverse = np.unique(number, return_inverse=True)
         if len(distinct) <= most:
-            return [shown(k) for k in distinct.tolist()], inverse.reshape(-1)
-    return _joined([f"{1970 + k}" for k in distinct.tolist()], inverse.reshape(-1), most)
+            return [shown(k) for k in distinct.tolist()], inverse
+    return _joined([f"{1970 + k}" for k in distinct.tolist()], inverse, most)
 
 
 def _numbers(values: NDArray[np.float64], most: int) -> tuple[list[str], NDArray[np.intp]]:
     distinct, inverse = np.unique(values, return_inverse=True)
     if len(distinct) <= most:
-        return [f"{value:g}" for value in distinct.tolist()], inverse.reshape(-1)
+        return [f"{value:g}" for value in distinct.tolist()], inverse
     wanted = float(distinct[-1] - distinct[0]) / (most / 2)
     unit = 10.0 ** np.floor(np.log10(wanted))
     step = next(unit * factor for factor in _STEPS if unit * factor >= wanted * (1 - 1e-9))
     ranges, inverse = np.unique(np.floor(values / step), return_inverse=True)
-    return [f"{k * step:g} to {(k + 1) * step:g}" for k in ranges.tolist()], inverse.reshape(-1)
+    return [f"{k * step:g} to {(k + 1) * step:g}" for k in ranges.tolist()], inverse
 
 
 def _joined(names: list[str], index: NDArray[np.intp], most: int) -> tuple[list[str], NDArray[np.intp]]:

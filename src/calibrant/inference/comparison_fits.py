@@ -127,7 +127,7 @@ def _of_unlabeled(data: PositiveUnlabeled, norm: float) -> FittedGap:
     weight = np.ones(len(data)) if data.weight is None else data.weight
     weight = np.where(np.arange(len(data)) < len(data) - len(data.unlabeled), 0.0, weight)
     sampling = weight / weight.sum() * _apart(power(half @ coordinates), gaps.share)[pool]
-    cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
+    cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1]
     influence, sampled = _freed(_by_cluster(rows, cluster)), _by_cluster(sampling[:, None], cluster)[:, 0]
     return FittedGap(half, gaps.share, coordinates, influence, sampled, smooth, straight, power)
 

@@ -510,7 +510,7 @@ class _Gains:
 
     def _cluster_sums(self) -> Floats:
         """Weighted gains less their mean, added up over each cluster."""
-        label = np.unique(np.asarray(self.rows.cluster), return_inverse=True)[1].reshape(-1)
+        label = np.unique(np.asarray(self.rows.cluster), return_inverse=True)[1]
         require_clusters(int(label.max()) + 1, needed_by="miscalibration_cost")
         weight = np.bincount(label, self.rows.weight)
         return np.asarray(self._sums(self.rows.weight, label) - weight[:, None] * self.value)

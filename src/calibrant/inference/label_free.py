@@ -255,7 +255,7 @@ class _Curve:
         fit = logistic_fit(basis, weight=weight, positive=weight * y, start=start, penalty=penalty)
         score = basis * (weight * (y - expit(basis @ fit.coefficients)))[:, None]
         if reference.group is not None:
-            cluster = np.unique(reference.group, return_inverse=True)[1].reshape(-1)
+            cluster = np.unique(reference.group, return_inverse=True)[1]
             score = np.stack([np.bincount(cluster, column) for column in score.T], axis=1)
         m = expit(basis @ fit.coefficients)
         information = (basis * (weight * m * (1 - m))[:, None]).T @ basis

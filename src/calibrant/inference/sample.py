@@ -35,7 +35,7 @@ def row_clusters(data: Predictions, rows: int) -> NDArray[np.intp] | None:
     """Cluster numbers of `rows` values; None if they are independent. The outputs of one row are a cluster."""
     if data.group is None and rows == len(data):
         return None
-    labels = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
+    labels = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1]
     return np.repeat(labels, rows // len(data))
 
 
@@ -594,7 +594,7 @@ def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Float
 def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
     """Cluster numbers from 0: those of `group`, or random ones with a fixed seed (up to 1024 rows, one per row)."""
     if data.group is not None:
-        labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
+        labels = np.unique(data.group, return_inverse=True)[1]
         if len(labels) != rows:
             labels = np.repeat(labels, rows // len(labels))  # several outputs per row belong to one cluster
         return np.asarray(labels, dtype=np.intp)

@@ -444,7 +444,7 @@ class _Framework:
         lines = MultinomialLines(x, number[task.y_true[usable]], w * (w.sum() / (w @ w)))
         cluster = None
         if task.group is not None:
-            cluster = np.unique(task.group[usable], return_inverse=True)[1].reshape(-1)
+            cluster = np.unique(task.group[usable], return_inverse=True)[1]
             require_clusters(int(cluster.max()) + 1, needed_by="multinomial_recalibration")
         left_out = int((weight > 0).sum() - usable.sum())
         return cls([labels[k] for k in others], labels[first], present, lines, cluster, left_out, len(task))

@@ -418,7 +418,7 @@ def _halves(rows: int, seed: int, group: Codes | None) -> tuple[Codes, Codes]:
     if group is None:
         order = rng.permutation(rows)
         return order[:half], order[half : 2 * half]
-    unit = np.unique(group, return_inverse=True)[1].reshape(-1)
+    unit = np.unique(group, return_inverse=True)[1]
     key = rng.permutation(int(unit.max()) + 1)[unit]
     order = np.argsort(key, kind="stable")
     end = int(np.searchsorted(key[order], key[order[half - 1]], side="right"))

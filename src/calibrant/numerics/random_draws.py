@@ -216,7 +216,7 @@ def fold_of_rows(n: int, sizes: Sequence[float], *, seed: Seed, cluster: NDArray
     ends = np.maximum(np.round(units * np.cumsum(sizes) / np.sum(sizes)), np.arange(1, len(sizes) + 1))
     in_order = np.searchsorted(ends, np.arange(units), side="right")
     fold: Codes = generator(seed, "folds").permutation(in_order).astype(np.intp)
-    return fold if unit_of is None else fold[unit_of.reshape(-1)]
+    return fold if unit_of is None else fold[unit_of]
 
 
 def fold_counts(counts: Floats, sizes: Sequence[float], *, seed: Seed) -> Floats:

@@ -152,7 +152,7 @@ def mean_and_error(values: Floats, weight: Floats, cluster: NDArray[Any] | None 
     mean = float(weight @ values) / total
     parts = weight * (values - mean)
     if cluster is not None:
-        unit = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+        unit = np.unique(cluster, return_inverse=True)[1]
         parts = np.bincount(unit, parts).astype(np.float64)
     return mean, float(np.sqrt(parts @ parts)) / total
 

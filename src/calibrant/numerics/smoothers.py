@@ -66,7 +66,7 @@ class LogitBins:
     def of(cls, raw: Floats, mass: Floats) -> LogitBins:
         """Bins of the raw logits `raw` with weights `mass`."""
         values, inverse = np.unique(raw, return_inverse=True)
-        pooled = _sums(inverse.reshape(-1), mass, len(values))
+        pooled = _sums(inverse, mass, len(values))
         values, mass = values[pooled > 0], pooled[pooled > 0]
         limit = float(np.log(4 * max(mass.sum(), 1.0)))
         clipped = np.clip(values, -limit, limit)

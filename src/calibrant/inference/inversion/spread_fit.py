@@ -79,7 +79,7 @@ class SpreadCells:
         cluster, clusters = row_clusters(data, len(weight)), None
         if cluster is not None:
             sign = np.sign(data.y_true - data.mean).ravel()[some]  # type: ignore[attr-defined]  # they have a spread
-            label = np.unique(cluster[some], return_inverse=True)[1].reshape(-1)
+            label = np.unique(cluster[some], return_inverse=True)[1]
             clusters = ForecastClusters.of(label, weight[some], sign * np.sqrt(second))
         if cluster is None and (keep_rows or not all_alike(rows.weight)):
             cluster = np.arange(len(weight))
@@ -98,7 +98,7 @@ class SpreadCells:
             cell=cell,
             row_share=share if clustered else None,
             row_second=second if clustered else None,
-            cluster=None if cluster is None else np.unique(cluster[some], return_inverse=True)[1].reshape(-1),
+            cluster=None if cluster is None else np.unique(cluster[some], return_inverse=True)[1],
             clusters=clusters,
         )
 
