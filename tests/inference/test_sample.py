@@ -3,18 +3,25 @@
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import calibrant as cal
 from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.sample import (
     SLOPE_SHARE,
     EventRate,
+    ForecastClusters,
     Sample,
+    _cross_sums,
+    carrying,
     cluster_labels,
     coarse_cells,
     design_effect,
+    require_two_rows,
     row_clusters,
     rows_that_count,
+    student_inflation,
 )
 from calibrant.numerics.arrays import EXACT_ROWS
 from calibrant.numerics.confidence_limits import mid_p_interval
@@ -234,3 +241,88 @@ def test_outcomes_are_exchanged_where_scores_are_high(scores):
     assert cells[0].predicted == pytest.approx(cells[1].predicted)
     assert cells[0].observed == pytest.approx(cells[1].observed)
     assert cells[0].predicted @ cells[0].share <= 0.5 + 1e-9
+
+
+def equal_clusters(clusters, rows=5, z=None):
+    label = np.repeat(np.arange(clusters), rows)
+    return ForecastClusters.of(label, None, np.random.default_rng(0).normal(size=len(label)) if z is None else z)
+
+
+def test_correlated_rows_count_between_all_rows_and_one_of_each_cluster():
+    found = equal_clusters(8)
+    assert [found.normal_rows(rho) for rho in (0, 0.25, 1)] == pytest.approx([40, 40 / (1 + 4 * 0.25), 8])
+
+
+def test_the_reach_of_clusters_is_students_with_one_degree_of_freedom_less():
+    assert equal_clusters(8).reach(0.95) == pytest.approx(student.ppf(0.975, 7))
+    assert equal_clusters(1).reach(0.95) == pytest.approx(student.ppf(0.975, 1))
+
+
+def test_six_effective_clusters_are_enough_for_a_statement_and_twenty_are_many():
+    equal_clusters(6).require_enough()
+    with pytest.raises(cal.InvalidPredictions, match="5 clusters that count as 5.0 equal ones"):
+        equal_clusters(5).require_enough()
+    assert [equal_clusters(k).words for k in (19, 20)] == ["few clusters (19); ", ""]
+
+
+def test_errors_of_clusters_are_alike_by_their_products_or_by_the_root_of_those_of_their_squares():
+    rng = np.random.default_rng(3)
+    z = np.repeat(rng.normal(size=(40, 1)), 4, axis=1) + rng.normal(size=(40, 4))
+    pairs = 40 * 4 * 3
+
+    def of_pairs(values):
+        return (values.sum(axis=1) ** 2 - (values**2).sum(axis=1)).sum() / pairs / (values**2).mean()
+
+    assert equal_clusters(40, 4, z.ravel()).correlation == pytest.approx(of_pairs(z))
+    signs = rng.choice([-1.0, 1.0], z.shape)
+    of_squares = of_pairs(z**2 / (z**2).mean() - 1)
+    assert equal_clusters(40, 4, (signs * z).ravel()).correlation == pytest.approx(np.sqrt(of_squares))
+
+
+def test_single_rows_and_errors_of_0_are_not_alike():
+    assert equal_clusters(9, 1).correlation == 0
+    assert equal_clusters(9, 4, np.zeros(36)).correlation == 0
+
+
+def test_two_rows_of_the_same_weight_are_enough_for_resamples():
+    require_two_rows(cal.Binary([0, 1], [0.2, 0.7]))
+    require_two_rows(cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.table.Distinct()))
+    with pytest.raises(cal.InvalidPredictions, match=r"at least two rows that count; .* these are 1\.8"):
+        require_two_rows(cal.Binary([0, 1], [0.2, 0.7], weight=[1, 2]))
+    with pytest.raises(cal.InvalidPredictions, match=r"at least two groups that count; .* these are 1\."):
+        require_two_rows(cal.Binary([0, 1], [0.2, 0.7], group=[3, 3]))
+
+
+def test_events_that_were_predicted_to_be_impossible_leave_the_scores_as_they_are():
+    found = rates(cal.Binary([0, 0, 0, 1], [0.0] * 4))
+    assert (found.rate, found.mean) == (0.25, 0)
+    assert found.variance == pytest.approx(0.25 / 4 * 4 / 3)  # of y - 0, which is more than that of y - 1/4
+
+
+def test_of_one_outcome_alone_as_many_clusters_count_as_there_are():
+    group = np.arange(60) // 5
+    found = rates(cal.Binary([0] * 60, np.linspace(0.1, 0.2, 60), group=group))
+    assert found.rows(0.05) == found.size == 12
+    assert rates(cal.Binary([0] * 60, np.linspace(0.1, 0.2, 60))).rows(0.05) == pytest.approx(60)
+
+
+def test_unknown_variances_cost_the_square_of_students_quantile_over_the_normal_one():
+    assert student_inflation(5, 0.9) == pytest.approx((student.ppf(0.95, 5) / norm.ppf(0.95)) ** 2)
+    assert student_inflation(None, 0.9) == student_inflation(5, 0.0) == 1
+
+
+def test_clusters_carry_a_variance_by_the_squares_of_their_parts():
+    assert carrying(np.array([2.0, 2.0, 2.0, 0.0])) == pytest.approx(3)
+    assert carrying(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+    assert carrying(np.zeros(4)) == 1
+
+
+@pytest.mark.parametrize("cells", [2, 300])
+def test_sums_by_cluster_and_cell_are_the_same_if_most_are_empty(cells):
+    rng = np.random.default_rng(0)
+    label, cell, values = rng.integers(0, 6, 50), rng.integers(0, cells, 50), rng.random((2, 50))
+    expected = np.zeros((2, 6, cells))
+    for k in range(50):
+        expected[:, label[k], cell[k]] += values[:, k]
+    for found, wanted in zip(_cross_sums(label, cell, values, (6, cells)), expected, strict=True):
+        np.testing.assert_allclose(found.toarray() if cells == 300 else found, wanted)
