@@ -396,20 +396,8 @@ class EventRate:
     carry the variance. Where fewer than ten events or non-events count, no more rows count than do if those of a
     cluster are as alike as they look. Fewer than five clusters, or than two effective ones, say nothing.
 
-    Attributes
-    ----------
-    rate, mean : float
-        Of the outcomes and of the predictions.
-    variance, by_model : float
-        V, and its least value.
-    size : float
-        The number of rows (or clusters) that count where only one outcome was seen.
-    freedom : float or None
-        Degrees of freedom; None for independent rows.
-    silent : bool
-        Whether clusters are too few to say anything.
-    most : float
-        The rows that count at most.
+    `by_model` is the least value of V; `size` rows (or clusters) count where only one outcome was seen, and at most
+    `most` in any case. `freedom` is None for independent rows.
     """
 
     rate: float

@@ -42,24 +42,9 @@ class PooledCells:
     spread over many scores, cells of equal width of score where most rows are close to 0 or 1. A score that holds the
     share of a whole cell is a cell of its own.
 
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    effective_n : float
-        Kish's effective sample size, divided by the design effect of clusters; the number of rows if they have no
-        weights.
-    count, share : array
-        Effective number of rows and share of the weight, per cell.
-    predicted, observed : array
-        Mean score and mean outcome.
-    position : array in [0, 1]
-    atom : array of bool
-        Whether the cell is one score so frequent that every fit gives it a coefficient of its own.
-    single : array of bool
-        Whether the cell is one score: nothing can hide inside.
-    number : array of int
-        The cell to which each of the cells belongs that these were made of.
+    `effective_n` is Kish's, divided by the design effect of clusters, and `count` its part of each cell. An `atom` is
+    one score so frequent that every fit gives it a coefficient of its own; in a `single` score nothing can hide.
+    `number` tells to which cell each of the cells belongs that these were made of.
     """
 
     n: int
@@ -259,11 +244,7 @@ class ClusterNoise:
 
     Under calibration this is exact for clusters whose sums are symmetric, whatever their sizes, and correlation between
     regions of the scores is kept. The signs are scaled by √(G / (G - 1)), G being the effective number of clusters.
-
-    Attributes
-    ----------
-    weight, events : array of (clusters, cells)
-        Shares of the total weight, and of the total weight of events.
+    `weight` and `events` (clusters by cells) are shares of the total weight.
     """
 
     cells: PooledCells
@@ -413,16 +394,9 @@ VARIANCE_FLOOR = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """Fits of the gap at rising resolution, and which of them was chosen.
+    """Fits of the gap at rising resolution, and the first that no finer one contradicts.
 
-    Attributes
-    ----------
-    fits, gaps
-        The fits, and the fitted gaps.
-    chosen : int
-        The first that no finer one contradicts.
-    sigma : array
-        Standard deviation of one outcome, per cell.
+    `sigma` is the standard deviation of one outcome of each cell.
     """
 
     cells: PooledCells

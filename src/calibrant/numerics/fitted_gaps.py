@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import CellNoise, PooledCells, simulated_gaps
-from calibrant.numerics.inversion import EQUAL, LEAST_REACH, HatFit, Path, high_quantile, knots_for
+from calibrant.numerics.inversion import EQUAL, LEAST_REACH, HatFit, Path, knots_for
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
@@ -95,8 +95,6 @@ class SmoothPart:
         quantiles = np.quantile(np.maximum(simulated, 0.0), levels, axis=2, method="weibull")
         roots = 1 / self.norms[:, None]
         low, middle, high = quantiles**roots
-        if noise is self.ample:
-            high = high_quantile(np.maximum(simulated, 0.0) ** roots[:, :, None], self.risk)
         if self.farther > 0:
             more = np.array([self._beyond_draws(multiple * direction) for multiple in multiples])
             low, high = np.maximum(low - more, 0.0), high + more

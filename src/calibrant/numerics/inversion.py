@@ -54,19 +54,6 @@ def enough_draws(draws: int, risk: float) -> int:
     return max(draws, needed)
 
 
-def high_quantile(drawn: Floats, risk: float) -> Floats:
-    """The quantile that is exceeded with this risk, along the last axis: the mean of two estimates.
-
-    That by rank and that by Cornish and Fisher's formula together vary less with the draws than either.
-    """
-    z, mean, size = -float(ndtri(risk)), drawn.mean(axis=-1), np.maximum(drawn.std(axis=-1), 1e-300)
-    unit = (drawn - mean[..., None]) / size[..., None]
-    skewness = np.clip((unit**3).mean(axis=-1), -2.0, 2.0)
-    excess = np.clip((unit**4).mean(axis=-1) - 3, -1.0, 3.0)
-    bent = (z * z - 1) / 6 * skewness + (z**3 - 3 * z) / 24 * excess - (2 * z**3 - 5 * z) / 36 * skewness**2
-    return np.asarray((np.quantile(drawn, 1 - risk, axis=-1, method="weibull") + mean + size * (z + bent)) / 2)
-
-
 #: Knots of a fit to n rows are the first number plus the second times log n.
 #: Test: tests/inference/inversion/test_binary_constants.py.
 KNOTS = 2.5, 1.1
@@ -155,14 +142,8 @@ class HatFit:
 
     Cells that are not `free` keep their values. With few cells the basis is orthonormal; with many the normal equations
     are solved in bands, so that a fit costs as much as a pass over the cells, whatever the number of knots. Once there
-    are as many knots as cells the fit is the identity.
-
-    Attributes
-    ----------
-    knots : float
-        As asked for, before the share of the cells that are not free is deducted.
-    free : array of int
-        The cells that are smoothed.
+    are as many knots as cells the fit is the identity. `knots` are those asked for, of which the share of the cells
+    that are not free is deducted.
     """
 
     knots: float
@@ -252,14 +233,7 @@ def multiples_to(length: float, size: float, steps: int) -> Floats:
 class Path:
     """Hypothetical errors, rising, with a low, a middle and a high quantile of the statistic under each.
 
-    Attributes
-    ----------
-    truth : array
-        The hypothetical errors, in ascending order.
-    low, middle, high : array
-        Quantiles of the statistic.
-    squares : bool
-        Whether ends are interpolated on the scale of squares, where noise adds to the error.
+    Ends may be interpolated on the scale of `squares`, where noise adds to the error.
     """
 
     truth: Floats
