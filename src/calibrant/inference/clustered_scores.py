@@ -68,12 +68,10 @@ class ClusteredRows:
 class ClusterSums:
     r"""Sums over the rows of each cluster in each group, groups one after the other.
 
-    `scores` are :math:`\sum_i w_i (y_i - p_i)`, and that times the log odds about their mean in the group; `size` is
-    :math:`\sum_i w_i`, and `reach` :math:`\sum_i b_i` with :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`, the most that the
-    sum of calibrated outcomes can deviate (standard deviation), however they depend on each other. `products` are the
-    sums of :math:`a_i^2, a_i b_i, b_i^2, b_i^4`, where :math:`a_i = w_i (y_i - p_i)`; `columns` is 2 for each group, or
-    1 where all scores are the same; `noise` is the covariance of the scores of each group if outcomes are independent
-    (2 by 2).
+    `scores` are those of :math:`a_i = w_i (y_i - p_i)`, and of that times the log odds about their mean in the group;
+    `size` of :math:`w_i`; `reach` of :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`, the most that calibrated outcomes deviate
+    together; `products` of :math:`a_i^2, a_i b_i, b_i^2, b_i^4`. `columns` is 1 for groups whose scores are all the
+    same, else 2; `noise` is the covariance of the scores of each group if outcomes are independent.
     """
 
     group: NDArray[np.intp]

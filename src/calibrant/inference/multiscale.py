@@ -36,7 +36,6 @@ _MIN_VARIANCE = 1e-30
 #: Speed: they take 1 MB and stay in the cache; no result depends on it.
 _AT_ONCE = 1 << 17
 
-
 #: Up to this many scores with weights are simulated one by one: the sum of few rows of unequal weights has longer tails
 #: than that of as many rows as they are worth. With more, a cell holds 16 rows or more.
 #: Test: tests/inference/test_multiscale.py::test_few_rows_of_unequal_weights_are_simulated_one_by_one.

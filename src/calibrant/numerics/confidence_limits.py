@@ -252,16 +252,8 @@ def mean_gap_size_limit(
     choices of signs together if each has its part of the risk, and then also for the signs of the observed gaps. Upper
     limits of the variances are taken from binomial limits of the rates (Clopper and Pearson), which by Hoeffding (1956)
     also hold if the probabilities within a block differ. Of one block these limits are used as they are. The scores are
-    a sample too: the error of the mean over them is added in squares.
-
-    Parameters
-    ----------
-    predicted, observed, share, count : array (cells,)
-        Mean score, mean outcome, share of the weight and effective number of rows.
-    risk : float
-        The probability with which the limit may be above the mean.
-    heaviest : float, optional
-        The share of the largest cluster of rows, where only clusters are independent.
+    a sample too: the error of the mean over them is added in squares. Where only clusters are independent, `heaviest`
+    is the share of the largest.
 
     Examples
     --------
@@ -344,11 +336,6 @@ def two_sided_tail(count: Floats, probability: Floats, events: Floats) -> Floats
 
     and the lower tail is that of the rows without the event. Pooling rows of unlike probability into cells makes tails
     heavier (Hoeffding 1956). Counts need not be whole.
-
-    Parameters
-    ----------
-    count, probability : array (lines, cells)
-    events : array (lines,)
 
     References
     ----------
