@@ -252,7 +252,11 @@ CELLS: dict[str, Callable[..., Row]] = {
 
 
 #: Cells that were above 0.06 in 1,000 samples, measured in four times as many, with these among them.
-AGAIN = (("quantiles 13", 200),)
+AGAIN = (
+    ("quantiles 13", 200), ("quantiles 7", 200), ("quantiles 23", 20), ("draws 60 lognormal", 60),
+    ("gaussian constant", 1000), ("quantiles 23", 1000), ("draws 9 t3", 1000), ("law t4", 1000),
+    ("gaussian weighted", 60), ("law t4", 5000),
+)  # fmt: skip
 
 
 def tasks(samples: int) -> dict[str, list[tuple[Any, ...]]]:
