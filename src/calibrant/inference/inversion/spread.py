@@ -210,9 +210,9 @@ STEPS, SEARCH = 10, 81
 #: the level of the interval needs. Test: tests/inference/inversion/test_binary_constants.py.
 JOINT = 0.995
 
-#: Standard errors by which a part of the shape must stand out to be kept in a sparse one: the first that the fit as a
-#: whole does not speak against. Test: tests/inference/inversion/test_binary_constants.py.
-SPARSE = (2.0, 1.5, 1.0, 0.5)
+#: Standard errors by which a part of the shape must stand out to be kept in a sparse one: the first for which the fit
+#: as a whole allows that. Test: tests/inference/inversion/test_binary_constants.py.
+SPARSE = (5.0, 4.0, 3.0, 2.0, 1.0)
 
 #: Up to each of these levels intervals have the same simulated samples and the same hypotheses, and those of higher
 #: levels contain them: otherwise ends of neighbouring levels would be out of order by chance.
@@ -349,7 +349,7 @@ class _Trials:
 
     @cached_property
     def shape(self) -> Floats:
-        """The smoother shape, or the fit itself if that rejects the smoother one."""
+        """The smoother shape, or the fit itself if it does not allow the smoother one."""
         fit = self.fit
         return fit.gap if self._last_plausible(fit.shape[None]) is None else fit.shape
 
@@ -373,16 +373,14 @@ class _Trials:
     def _sparse(self, observed: float) -> Iterator[Path]:
         """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right.
 
-        As few parts as the fit as a whole allows; none where even the largest error of these is too small.
+        As few parts as the fit as a whole allows; no path if even the largest error along it is too small.
         """
         shape, error = self.shape, self.fit.noise.std(axis=0)
         for errors in SPARSE:
-            standing = np.sign(shape) * np.maximum(np.abs(shape) - errors * error, 0.0)
-            if not standing.any():
-                return
-            multiples = np.linspace(0, 2 * np.abs(shape).max() / np.abs(standing).max(), SEARCH)
+            standing = np.where(np.abs(shape) > errors * error, shape, 0.0)
+            multiples = np.linspace(0, 2, SEARCH)
             last = self._last_plausible(multiples[:, None] * standing)
-            if last is not None:
+            if last is not None and standing.any():
                 path = self._path(np.linspace(0, multiples[last], STEPS)[:, None] * standing)
                 if path.high.max() >= observed:
                     yield path
