@@ -1,8 +1,4 @@
-"""Where outcomes lie in their predicted distributions, and scores of that place whose law is known under calibration.
-
-A forecast says with which probability its outcome falls into which part of [0, 1], the range of F(y): a point of a
-continuous distribution, a cell between quantiles or ranks, or the jump of F at a count or at equal draws.
-"""
+"""Where outcomes lie in their predicted distributions, and scores of that place whose law calibration gives."""
 
 from __future__ import annotations
 
@@ -31,7 +27,6 @@ _CLIP = 3.0
 #: The mean over a part of [0, 1] less likely than this is the score at its inner end.
 #: Derived: differences of integrals are exact to 1e-16, and so their quotient by this to 1e-7.
 _THIN = 1e-9
-
 
 #: Fewer effective clusters are too few to test.
 #: Test: tests/inference/test_forecast_tests.py::test_too_few_clusters_are_not_tested.
@@ -128,7 +123,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells between `edges`, the same in all rows. `inside` is the cell of each row, or how it is divided over them.
+    """Cells between `edges`, the same in all rows; `inside` is that of each row, or how it is divided over them.
 
     For the shape, cells are joined to about as many as `bins`; None keeps them.
     """
@@ -173,10 +168,9 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Jumps:
-    """Jumps of F at outcomes that may recur. `possible(rows)` are those of other outcomes, of probabilities `chance`.
+    """Jumps of F; those of outcomes that may occur, `possible(rows)`, have probabilities `chance`, in ascending order.
 
-    They are in ascending order, so that their cumulated probabilities are the places at which one follows another. For
-    the shape, [0, 1] is divided at `edges`.
+    For the shape, [0, 1] is divided at `edges`.
     """
 
     own: Ends
@@ -244,10 +238,9 @@ def _between_quantiles(data: Quantiles) -> Placed:
 
 
 def nearest_division(low: Places, high: Places, chance: Floats) -> Floats:
-    """Rows that may lie in any cell from `low` to `high`, divided over these as near to the expected counts as they go.
+    """Rows in cells from `low` to `high`, divided by least Kullback-Leibler divergence from the expected counts.
 
-    Where outcomes equal quantiles, F(y) is known only up to the levels of these. The division of least Kullback-Leibler
-    divergence from the expected counts is never less likely than the true one.
+    Where outcomes equal quantiles, F(y) is known only up to their levels; this is never less likely than the truth.
     """
     patterns, which, count = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True, return_counts=True)
     cell = np.arange(len(chance))

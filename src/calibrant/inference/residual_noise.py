@@ -51,9 +51,8 @@ class ResidualNoise:
     def of(cls, data: Predictions | BinTable, *, draws: int, seed: int, size: int, needed_by: str) -> ResidualNoise:
         """The noise of binary rows or of their fine table, on at most `size` cells of neighbouring scores.
 
-        Independent rows have two laws: outcomes drawn from the predictions, exact if calibrated; and the observed
-        squares of the residuals as variances, which contain those of outcomes and scores whatever the gap, with three
-        rows more that were not seen to be wrong. With clusters, residuals change their sign cluster by cluster.
+        Independent rows have two laws: outcomes drawn from the predictions, and the observed squares of residuals as
+        variances, with three rows more that were not seen to be wrong. Residuals of clusters change sign together.
         """
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(Sample.of_rows(data), draws, seed, size, needed_by)

@@ -304,11 +304,10 @@ class SpreadInversion(validation.Simulated):
 
 @dataclass(frozen=True, eq=False)
 class SpreadError:
-    """The norm of a gap of spreads, as a function of log r²."""
+    """The norm of a gap of spreads, as a function of log r²; `shifted` if the largest spreads dominate it."""
 
     power: Callable[[Floats], Floats]
     norm: float
-    #: Whether the error is dominated by the largest spreads, so that a common factor is a hypothesis of its own.
     shifted: bool = False
 
     @classmethod
