@@ -71,6 +71,7 @@ STUDIES = (
     "auto_candidates",
     "averaged",
     "bands_and_scores",
+    "bias_draws",
     "choose",
     "clustered_tests",
     "coherence",
@@ -91,6 +92,7 @@ STUDIES = (
     "sentences",
     "slices",
     "tabular",
+    "tabular_variants",
     "unlabeled_coverage",
 )
 

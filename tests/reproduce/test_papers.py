@@ -124,10 +124,11 @@ def test_cells_are_the_same_in_processes_of_their_own(tmp_path, monkeypatch):
 def test_a_method_is_forgotten_and_measured_again_alone(tmp_path, monkeypatch):
     now = {"value": 1.0}
 
-    def part(effort):
+    def part(effort, only=""):
         for repeat in range(3):
             head = {"part": "figure1", "world": "calibrated", "classes": 2, "n": 200, "repeat": repeat}
-            yield head, lambda: [(method, "L1", now["value"]) for method in ("default", "isotonic")]
+            methods = [only] if only else ["default", "isotonic"]
+            yield head, lambda methods=methods: [(method, "L1", now["value"]) for method in methods]
 
     monkeypatch.setitem(variational.PARTS, "figure1", part)
     variational.cells_of.cache_clear()
@@ -139,6 +140,16 @@ def test_a_method_is_forgotten_and_measured_again_alone(tmp_path, monkeypatch):
     stored = variational.Store(tmp_path / "variational.csv").rows
     found = [[(row["method"], row["value"]) for row in stored if row["repeat"] == repeat] for repeat in "012"]
     assert found == [[("isotonic", 1.0), ("default", 2.0)]] * 2 + [[("isotonic", 1.0)]]
+
+
+@pytest.mark.parametrize("part", ["figure1", "figure3"])
+def test_a_method_alone_is_what_it_is_among_the_others(part):
+    for only in ("default", "isotonic"):
+        (head, alone), (_, every) = (variational.cells_of(part, "quick", name)[0] for name in (only, ""))
+        among = [row for row in variational.rows_of(head, every) if row["method"] == only]
+        found = variational.rows_of(head, alone)
+        assert [(row["method"], row["norm"]) for row in found] == [(row["method"], row["norm"]) for row in among]
+        assert [row["value"] for row in found] == pytest.approx([row["value"] for row in among], rel=1e-9)
 
 
 def test_table_1_without_data_says_so(monkeypatch):
