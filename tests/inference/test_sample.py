@@ -260,7 +260,7 @@ def test_the_reach_of_clusters_is_students_with_one_degree_of_freedom_less():
 
 def test_six_effective_clusters_are_enough_for_a_statement_and_twenty_are_many():
     equal_clusters(6).require_enough()
-    with pytest.raises(cal.InvalidPredictions, match="5 clusters that count as 5.0 equal ones"):
+    with pytest.raises(cal.InvalidPredictions, match=r"5 clusters that count as 5\.0 equal ones"):
         equal_clusters(5).require_enough()
     assert [equal_clusters(k).words for k in (19, 20)] == ["few clusters (19); ", ""]
 
