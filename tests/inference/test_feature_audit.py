@@ -125,6 +125,24 @@ def test_the_look_at_the_score_is_the_score_test_of_intercept_and_slope():
     assert cal.audit(y, p, X).test.details["score"] == pytest.approx(want, rel=1e-6)
 
 
+def test_the_look_at_one_score_is_that_of_the_mean_alone():
+    y = (np.arange(1000) < 330).astype(int)
+    rows = CodedRows.of(y, np.full(1000, 0.3), {"a": np.arange(1000) % 7})
+    want = chi2.sf(30**2 / (1000 * 0.3 * 0.7), 1)
+    assert module._score_look(cal.Binary(y, np.full(1000, 0.3)), rows) == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize(("tails", "found"), [((0.3, 0.4), 0.6), ((0.9, 0.7), 1.0), ((0.01, 0.9), None)])
+def test_of_few_events_the_larger_of_two_p_values_counts(monkeypatch, tails, found):
+    """That of the score test, and twice the smaller tail."""
+    left = iter(tails)
+    monkeypatch.setattr(module, "weighted_tail", lambda *_: next(left))
+    y, p = (np.arange(100) < 13).astype(int), np.full(100, 0.1)
+    rows = CodedRows.of(y, p, {"a": np.arange(100) % 7})
+    want = chi2.sf(3**2 / (100 * 0.1 * 0.9), 1) if found is None else found
+    assert module._score_look(cal.Binary(y, p), rows) == pytest.approx(want, rel=1e-6)
+
+
 def test_few_events_are_simulated(monkeypatch):
     asked = []
     monkeypatch.setattr(module, "weighted_tail", lambda *_: asked.append(1) or 0.5)

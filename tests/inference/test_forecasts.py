@@ -89,3 +89,44 @@ def test_moments_of_draws_and_clusters():
     assert np.isnan(cal.calibration_test(few, method=Moments()).p_value)
     with pytest.raises(TypeError, match="means and standard deviations"):
         cal.calibration_test(cal.Quantiles([1.0], [0.5], [[0.0]]), method=Moments())
+
+
+def test_the_spread_chi_square_is_its_formula():
+    """Five widths with 40 rows each: v is (kurtosis - 1) / 40 in each bin, and cube roots are nearly normal."""
+    rng = np.random.default_rng(8)
+    std = np.repeat([0.5, 1.0, 1.5, 2.0, 3.0], 40)
+    z = rng.normal(size=200) * 1.1
+    found = cal.calibration_test(cal.Gaussian(std * z, np.zeros(200), std), method=SpreadChiSquare(bins=5))
+    v = ((z**4).mean() / (z**2).mean() ** 2 - 1) / 40
+    ratio = (z**2).reshape(5, 40).mean(axis=1)
+    statistic = ((np.cbrt(ratio) - (1 - v / 9)) ** 2 / (v / 9)).sum()
+    assert found.statistic == pytest.approx(statistic)
+    assert found.p_value == pytest.approx(stats.chi2.sf(statistic, 5))
+
+
+def test_bias_and_spread_by_width_are_students_tests():
+    rng = np.random.default_rng(9)
+    std = np.repeat([0.5, 1.0, 1.5, 2.0, 3.0], 40)
+    z = rng.normal(0.1, 1.2, size=200)
+    found = cal.calibration_test(cal.Gaussian(std * z, np.zeros(200), std), method=Moments())
+    code = np.repeat(np.arange(5), 40) - 2.0
+    by_name = {one.name: one for one in found.components}
+    assert [by_name[name].share for name in ("bias", "spread", "spread by width")] == pytest.approx([0.4, 0.4, 0.2])
+    for name, values in (("bias", z), ("spread by width", code * (z**2 / (z**2).mean() - 1))):
+        t = values.mean() / (values.std() / np.sqrt(200))
+        assert by_name[name].p_value == pytest.approx(2 * stats.t.sf(abs(t), 199))
+        assert by_name[name].direction == (-1 if t > 0 else 1)
+
+
+def test_forecasts_of_one_width_have_no_spread_by_width():
+    y = np.random.default_rng(10).normal(size=100)
+    found = cal.calibration_test(cal.Gaussian(y, np.zeros(100), np.ones(100)), method=Moments())
+    assert [(one.name, one.share) for one in found.components] == [("bias", 0.5), ("spread", 0.5)]
+
+
+def test_errors_that_are_all_alike_are_certain_of_their_mean():
+    for error, p_value in ((0.0, 1.0), (0.5, 0.0)):
+        same = cal.Gaussian(np.full(30, error), np.zeros(30), np.ones(30))
+        assert mean_standardised_error(same).p_value == p_value
+    one = cal.Gaussian([0.1, 0.2], [0.0, 0.0], [1.0, 1.0], group=[1, 1])
+    assert mean_standardised_error(one) is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.inference.multiplicity import (
+    between_groups,
     cauchy_combined,
     cauchy_rank,
     check_band,
@@ -13,6 +14,7 @@ from calibrant.inference.multiplicity import (
     pointwise_level,
     rank_p,
     rank_p_values,
+    shrunk,
     step_down_min,
 )
 
@@ -134,3 +136,24 @@ def test_equal_tails_of_a_column_and_ties():
     found = equal_tails(np.array([[1.0, 0.0], [2.0, 0.0], [2.0, 0.0], [5.0, 0.0], [9.0, 1.0]]))
     assert found[:, 0] == pytest.approx([0.2, 0.8, 0.8, 0.6, 0.2])
     assert found[:, 1] == pytest.approx([0.8, 0.8, 0.8, 0.8, 0.2])
+
+
+def test_groups_are_shrunk_by_the_variance_between_them():
+    """DerSimonian and Laird's example of two groups: weights 1 and 4, mean 3.2, Q = 12.8."""
+    values, variance = np.array([0.0, 4.0]), np.array([1.0, 0.25])
+    between = (12.8 - 1) / (5 - 17 / 5)
+    assert between_groups(values, variance) == pytest.approx((3.2, between))
+    kept = between / (between + variance)
+    assert shrunk(values, np.sqrt(variance)) == pytest.approx(3.2 + kept * (values - 3.2))
+
+
+def test_groups_that_differ_by_less_than_chance_are_one():
+    values, error = np.array([0.1, 0.2, 0.3]), np.array([1.0, 1.0, 2.0])
+    assert shrunk(values, error) == pytest.approx(np.full(3, (0.1 + 0.2 + 0.3 / 4) / 2.25))
+    assert between_groups(np.array([0.7]), np.array([0.01])) == pytest.approx((0.7, 0.0))
+
+
+def test_statistics_below_zero_are_no_evidence_under_a_gamma_law():
+    draws = np.random.default_rng(0).gamma(3, 2, (500, 1))
+    below, zero = gamma_tails(draws, np.array([[-1e-9], [0.0]]))[:, 0]
+    assert below == zero > 0.99
