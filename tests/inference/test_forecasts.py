@@ -104,18 +104,22 @@ def test_the_spread_chi_square_is_its_formula():
     assert found.p_value == pytest.approx(stats.chi2.sf(statistic, 5))
 
 
-def test_bias_and_spread_by_width_are_students_tests():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bias_and_spread_by_width_are_students_tests(weighted):
     rng = np.random.default_rng(9)
-    std = np.repeat([0.5, 1.0, 1.5, 2.0, 3.0], 40)
-    z = rng.normal(0.1, 1.2, size=200)
-    found = cal.calibration_test(cal.Gaussian(std * z, np.zeros(200), std), method=Moments())
-    code = np.repeat(np.arange(5), 40) - 2.0
-    by_name = {one.name: one for one in found.components}
-    assert [by_name[name].share for name in ("bias", "spread", "spread by width")] == pytest.approx([0.4, 0.4, 0.2])
-    for name, values in (("bias", z), ("spread by width", code * (z**2 / (z**2).mean() - 1))):
-        t = values.mean() / (values.std() / np.sqrt(200))
-        assert by_name[name].p_value == pytest.approx(2 * stats.t.sf(abs(t), 199))
-        assert by_name[name].direction == (-1 if t > 0 else 1)
+    std, z = np.repeat([0.5, 1.0, 1.5, 2.0, 3.0], 40), rng.normal(0.1, 1.2, size=200)
+    weight = rng.uniform(0.5, 2, 200) if weighted else np.ones(200)
+    data = cal.Gaussian(std * z, np.zeros(200), std, weight=weight)
+    found = {one.name: one for one in cal.calibration_test(data, method=Moments()).components}
+    assert [found[name].share for name in ("bias", "spread", "spread by width")] == pytest.approx([0.4, 0.4, 0.2])
+    share = weight / weight.sum()
+    code = np.repeat(np.arange(5), 40)
+    by_width = (code - share @ code) * (z**2 / (share @ z**2) - 1)
+    for name, values in (("bias", z), ("spread by width", by_width)):
+        mean = share @ values
+        t = mean / np.sqrt(share**2 @ (values - mean) ** 2)
+        assert found[name].p_value == pytest.approx(2 * stats.t.sf(abs(t), 1 / (share @ share) - 1))
+        assert found[name].direction == (-1 if t > 0 else 1)
 
 
 def test_forecasts_of_one_width_have_no_spread_by_width():
@@ -130,3 +134,17 @@ def test_errors_that_are_all_alike_are_certain_of_their_mean():
         assert mean_standardised_error(same).p_value == p_value
     one = cal.Gaussian([0.1, 0.2], [0.0, 0.0], [1.0, 1.0], group=[1, 1])
     assert mean_standardised_error(one) is None
+
+
+def test_few_rows_have_stephens_correction_of_the_kolmogorov_law():
+    y = np.random.default_rng(11).normal(0.3, 1, 12)
+    found = cal.calibration_test(cal.Gaussian(y, np.zeros(12), np.ones(12)), method=PitUniformity())
+    root = np.sqrt(12)
+    assert found.p_value == pytest.approx(stats.kstwobign.sf(found.statistic * (root + 0.12 + 0.11 / root)))
+
+
+@pytest.mark.parametrize(("error", "direction"), [(0.5, -1), (-0.5, 1)])
+def test_one_error_in_all_rows_is_a_bias_beyond_doubt(error, direction):
+    found = cal.calibration_test(cal.Gaussian(np.full(30, error), np.zeros(30), np.ones(30)), method=Moments())
+    bias = found.components[0]
+    assert (bias.name, bias.p_value, bias.direction) == ("bias", 0.0, direction)
