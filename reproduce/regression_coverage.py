@@ -188,7 +188,7 @@ def write_page() -> None:
     (RESULTS / "regression_coverage.md").write_text(
         "# Intervals and tests of predicted spreads\n\nNominal 95 %; the lowest coverage first. Intervals measured in "
         "300 samples are older than the rule that a sparse hypothesis is only tried if the fit allows it (19 November "
-        "2026). That rule raises lower ends and leaves upper ends as they were.\n\n"
+        "2026). That rule raises most lower ends and hardly changes upper ends.\n\n"
         + markdown(rows("coverage", []), (*KEYS["coverage"], *ends, "flagged"), "covered")
         + "\nSpreads that repeat, clusters and weights.\n\n"
         + markdown(rows("designs", []), (*KEYS["designs"], *ends), "covered")
