@@ -130,6 +130,9 @@ def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
         "Recalibration may not help: the change in log loss lies between 0.4 % worse and 1.9 % better. "
         "More rows would settle this."
     )
+    assert best_map(maps(-3.4, 0.99, effect="may not help")) == (
+        "Recalibration may not help: log loss may more than double as well as fall. More rows would settle this."
+    )
     assert best_map(maps(-0.02, -0.01, effect="makes it worse")).startswith("Do not recalibrate: every map tried")
     best = maps().maps[0]
     other = replace(best, name="Beta calibration", effect="helps")

@@ -284,10 +284,11 @@ def best_map(made: Recalibration, *, small: bool = False) -> str:
     if gain.low <= 0 and (small or gain.high < LITTLE):
         return f"There is little to gain: no map lowers {made.loss} by more than {bound(gain.high)} %."
     if gain.low <= 0:
-        return (
-            f"Recalibration may not help: the change in {made.loss} lies between {_signed(percent(gain).low)} and "
-            f"{_signed(percent(gain).high)}. More rows would settle this."
-        )
+        low, high = _signed(percent(gain).low), _signed(percent(gain).high)
+        change = f"the change in {made.loss} lies between {low} and {high}"
+        if gain.low < -1:
+            change = f"{made.loss} may more than double as well as fall"
+        return f"Recalibration may not help: {change}. More rows would settle this."
     found = percent(gain)
     others = sum(one.effect == "helps" and one.gain.value >= gain.low for one in made.maps[1:])
     name = map_in_sentence(best.name, start=True)
