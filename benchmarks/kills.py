@@ -38,7 +38,9 @@ y = [rng.random(4000) < p**2, rng.random(4000) < p**3]
 """
 #: For each line on standard input a child is forked that writes the two files in turn until it is killed.
 LOOP = """
-import os
+import os, signal
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it
 asked = sys.stdin
 write(0)
 print("written", flush=True)

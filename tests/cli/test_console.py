@@ -143,7 +143,8 @@ def test_a_file_that_another_process_makes_meanwhile_is_kept(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", None)])
 def test_a_process_that_is_told_to_end_removes_its_folder(number):
     code = (
-        "import os, sys, time\nfrom calibrant.cli.console import temporary_folder\n"
+        "import os, signal, sys, time\nfrom calibrant.cli.console import temporary_folder\n"
+        f"signal.signal({number}, signal.SIG_DFL)\n"  # `nohup` ignores hang-ups
         "with temporary_folder() as folder:\n    (folder / 'copy').touch()\n    print(folder, flush=True)\n"
         f"    os.kill(os.getpid(), {number})\n    time.sleep(60)"
     )
