@@ -19,6 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cpu_time)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Studies and random cases run code that the tests of the rooms trace, many times over."""
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests" / "reproduce") or item.path.is_relative_to(ROOT / "tests" / "fuzz"):
+            item.add_marker(pytest.mark.no_cover)
+
+
 def find_shared_data() -> Path | None:
     """The folder of real predictions that lies beside the project, or where CALIBRANT_SHARED_DATA says."""
     candidates = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]

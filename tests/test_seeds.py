@@ -20,6 +20,7 @@ ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 #: Public names with a seed that are not called here, and why.
 NOT_CALLED = {"TabICL": "needs model weights", "TabPFN": "needs model weights"}
 SEED = 3
+pytestmark = pytest.mark.no_cover
 
 
 class Rows:

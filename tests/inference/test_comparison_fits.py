@@ -66,6 +66,7 @@ def two_spreads(seed, n=600, factor=1.0):
     return first, cal.Gaussian(first.y_true, first.mean, first.std * factor)
 
 
+@pytest.mark.no_cover
 def test_equal_spreads_are_seldom_called_different():
     alarms = []
     for k in range(60):

@@ -40,6 +40,7 @@ ROUGH = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ROUGH)
 def test_rough_gaps_are_covered(name):
     found = intervals(name, ROUGH[name])

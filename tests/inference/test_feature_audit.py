@@ -70,6 +70,7 @@ def test_a_calibrated_model_prints_so():
     assert "No segment was confirmed" in audit._repr_html_()
 
 
+@pytest.mark.no_cover
 def test_calibrated_models_are_rejected_at_most_at_the_level():
     samples, p_values = 60, []
     for seed in range(samples):
@@ -78,6 +79,7 @@ def test_calibrated_models_are_rejected_at_most_at_the_level():
     assert np.mean(np.array(p_values) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / samples)
 
 
+@pytest.mark.no_cover
 def test_clusters_are_not_taken_for_independent_rows():
     rejected = {True: 0, False: 0}
     for seed in range(16):
@@ -189,6 +191,7 @@ def test_the_soft_sign():
     assert not soft_sign(np.zeros(3), np.ones(3)).any()
 
 
+@pytest.mark.no_cover
 def test_the_bound_is_rarely_above_the_truth():
     above = 0
     for seed in range(30):

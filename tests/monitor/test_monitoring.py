@@ -39,6 +39,7 @@ def test_a_calibrated_stream_raises_no_alarm():
     assert (status.since, status.where, status.groups) == (None, None, ())
 
 
+@pytest.mark.no_cover
 def test_false_alarms_are_rare_over_many_looks():
     alarms = sum(watched(Monitor(tolerance=0.0), days(100 + k, 60, rows=60)).alarm for k in range(25))
     assert alarms <= 3  # 5 % at most: more than 3 of 25 has a probability of 3 %

@@ -237,6 +237,7 @@ def test_classes_need_their_columns_and_maps_their_fit():
         maps.Platt().to_sql("p")
 
 
+@pytest.mark.no_cover
 def test_what_would_be_too_long_is_refused():
     with pytest.raises(ValueError, match="too many parts for SQL"):
         maps.Histogram(bins=cal.EqualWidth(110_000)).fit(P, Y).to_sql("p")

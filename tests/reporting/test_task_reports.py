@@ -307,6 +307,7 @@ def outputs_of(rng):
     return cal.Gaussian(error, np.zeros((200, 5)), np.ones((200, 5)))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("draw", [gaussian_of, quantiles_of, samples_of, outputs_of])
 def test_calibrated_forecasts_that_depend_on_each_other_are_not_accused(draw):
     rng = np.random.default_rng(6)

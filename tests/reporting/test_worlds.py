@@ -27,6 +27,7 @@ SEEDS = (0, 1)
 #: Accusations allowed: each calm world may be accused with a probability of 5 %, so that more than these of 44 samples
 #: would be seen once in two hundred sets of seeds.
 ALLOWED = 6
+pytestmark = pytest.mark.no_cover
 
 
 @cache

@@ -73,8 +73,9 @@ def test_parts_made_again_replace_those_of_the_same_title():
     ]
 
 
-def test_the_real_error_of_table_4_is_the_printed_one(data, tmp_path):
-    lines = bias_fits.table_4(data, tmp_path, 20)
+def test_the_real_error_of_table_4_is_the_printed_one(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(bias_fits, "REFITS", 3)
+    lines = bias_fits.table_4(data, tmp_path, 2)
     assert any("| 6.70 | 6.700 |" in line for line in lines)
 
 

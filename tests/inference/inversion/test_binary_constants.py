@@ -286,6 +286,7 @@ FROZEN = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", CASES)
 def test_ends_are_as_frozen(name):
     assert CASES[name]() == pytest.approx(FROZEN[name], rel=2e-3, abs=2e-5)

@@ -104,6 +104,7 @@ def test_levels_near_one_have_ends_as_far_out_as_normal_quantiles():
     np.testing.assert_allclose((highs - lows) / (highs[0] - lows[0]), quantiles / quantiles[0], rtol=0.12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", ["factor", "seven spreads", "clusters"])
 def test_ends_are_monotone_in_the_level(world):
     """Formerly the lower end of 95 % was above that of 90 % in 8 to 40 of 100 samples, by up to half of the error."""

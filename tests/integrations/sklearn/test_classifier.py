@@ -107,6 +107,7 @@ def test_weights_groups_and_fit_parameters_reach_where_they_belong():
     assert len(passed.pairs_) == len(grouped.pairs_) == 3
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("recalibrator", [None, Platt()], ids=repr)
 def test_it_is_a_scikit_learn_estimator(recalibrator):
     """With the default map all but the checks that are published, with a reason, as not passed."""

@@ -274,6 +274,7 @@ PARTS = ({}, {"groups": (groups(group(), group("Chile", direction="too high")),)
 DOINGS = (None, maps(), maps(-0.01, 0.02, effect="may not help"), maps(-0.03, -0.01, effect="makes it worse"))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("test", "error", "ratio", "slope"), list(product(TESTS, ERRORS, RATIOS, SLOPES)))
 def test_no_combination_of_evidence_makes_a_claim_that_the_rules_forbid(test, error, ratio, slope):
     for events, part, made in product(EVENTS, PARTS, DOINGS):
