@@ -64,10 +64,9 @@ class Trial(NamedTuple):
 class DualBound(ABC):
     r"""Lower limit by duality: :math:`E[f(S)(S - Y)] \le E|S - h(S)|` for every function with :math:`|f| \le 1`.
 
-    f is the fitted gap of the other folds divided by its standard error, cut to [-1, 1], and ψ the sum over folds of
-    its mean product with the gaps held out. The distribution of ψ is simulated, cross-fitting included, at several
-    multiples of the shape: f taken as fixed would understate it. The limit is the mean of ψ at the multiple at which
-    the observed ψ is a high quantile, and that mean is never taken to be more than the error it bounds.
+    f is the fitted gap of the other folds over its standard error, cut to [-1, 1], and ψ the sum over folds of its mean
+    product with the gaps held out. The limit is the mean of ψ, simulated with cross-fitting at multiples of the shape,
+    where the observed ψ is a high quantile; that mean is never taken to be more than the error it bounds.
     """
 
     part: SmoothPart
@@ -168,14 +167,9 @@ class DualBound(ABC):
 class RowDual(DualBound):
     r"""ψ of independent rows, averaged over all ways to deal them to the folds.
 
-    The mean gap of a cell in one of K folds is g / K + d, with d nearly normal of variance v (1 - 1/K) / K, and that of
-    the others (1 - 1/K) g - d. With H the fit, e its standard error, :math:`\mu = (1 - 1/K) (Hg) / e`,
-    :math:`t^2 = (1 - 1/K) / K` and Stein's identity,
+    .. math:: \psi = \sum_j s_j \bigl[g_j\, C(\mu_j) - a_j\, P(\mu_j)\bigr], \qquad a_j = (1 - 1/K) H_{jj} v_j / e_j
 
-    .. math:: \psi = \sum_j s_j \bigl[g_j\, C(\mu_j) - a_j\, P(\mu_j)\bigr], \qquad a_j = (1 - 1/K) H_{jj} v_j / e_j,
-
-    with C(m) the mean of a normal variable of mean m and variance t² that is cut to [-1, 1], and P(m) the probability
-    that it is not cut. No random division is left, so that the limit depends on the seed only by the simulation.
+    in the notation of docs/methods/intervals.md. The limit depends on the seed only by the simulation.
     """
 
     @cached_property
@@ -220,16 +214,18 @@ class RowDual(DualBound):
 class ClusterDual(DualBound):
     """ψ of whole clusters, dealt to the folds in turn by their size: neither names nor the seed divide them."""
 
+    noise: ClusterNoise
+
     @cached_property
     def observed(self) -> float:
         """ψ of the sample."""
-        cells, noise = self.part.cells, self._clusters
+        cells, noise = self.part.cells, self.noise
         residual = (noise.weight * cells.predicted - noise.events) / cells.share
         return float(self._psi([residual[own].sum(axis=0)[:, None] for own in self._folds])[0])
 
     def simulated(self, gap: Floats, probability: Floats) -> Floats:
         """ψ of simulated samples with this true gap and the noise of this probability."""
-        noise, share = self._clusters, self.part.cells.share
+        noise, share = self.noise, self.part.cells.share
         residual, mean = (noise.weight * probability - noise.events) / share, noise.weight / share * gap
         return self._psi([residual[own].T @ noise.signs[own] + mean[own].sum(axis=0)[:, None] for own in self._folds])
 
@@ -244,17 +240,10 @@ class ClusterDual(DualBound):
             psi += self.part.cells.share @ direction
         return psi
 
-    @property
-    def _clusters(self) -> ClusterNoise:
-        if not isinstance(self.noise, ClusterNoise):
-            message = "ClusterDual needs the noise of clusters."
-            raise TypeError(message)
-        return self.noise
-
     @cached_property
     def _folds(self) -> list[Numbers]:
         """The clusters of each fold."""
-        size = np.round(self._clusters.weight.sum(axis=1), 12)
+        size = np.round(self.noise.weight.sum(axis=1), 12)
         order = np.argsort(-size, kind="stable")
         return [order[fold::FOLDS] for fold in range(FOLDS)]
 
@@ -303,12 +292,10 @@ CROSS = 2.4
 
 @dataclass(frozen=True, eq=False)
 class MisfitBound:
-    r"""The largest norm of fitted gap and misfit together.
+    r"""The largest norm of fitted gap and misfit together, combined along a quarter of an ellipse.
 
     The squared misfit beyond the fit, :math:`\sum_j w_j u_j s_j^2`, is estimated by that of the residuals less their
-    noise; its upper limit adds the noise that a low quantile of the simulated sum leaves room for. The misfit is put
-    where it raises the norm most. The uncertainty of the fitted part and of the misfit are combined along a quarter of
-    an ellipse, as for independent estimates.
+    noise; its upper limit adds the noise that a low quantile of the simulated sum leaves room for.
     """
 
     resolution: Resolution
@@ -448,7 +435,7 @@ class Limits:
         """The lower limit."""
         if not self.excludes_zero(norm):
             return 0.0
-        return min(self._bound, self._l1_lower if norm < 2 else self._l2_lower)
+        return min(self._bound, self.dual.limit() if norm < 2 else self._l2_lower)
 
     def upper(self, norm: float) -> float:
         """The upper limit, not below the lower one."""
@@ -524,23 +511,8 @@ class Limits:
             noise = sample.noise(self.draws, self.seed)
             fixed = noise if self.seed == 0 else sample.noise(self.draws, 0)
         size, norms = float(np.sqrt(self._noise_power)), np.array(self.norms)
-        return SmoothPart(
-            sample.cells,
-            noise,
-            fixed,
-            sample.noise(max(2 * AMPLE, self.draws), self.seed),
-            fit,
-            shape,
-            size,
-            norms,
-            self.told,
-            self.farther,
-        )
-
-    @cached_property
-    def _ample(self) -> CellNoise:
-        """Noise of more samples, for lower ends."""
-        return self._slow.noise(max(AMPLE, self.draws), self.seed)
+        ample = sample.noise(max(2 * AMPLE, self.draws), self.seed)
+        return SmoothPart(sample.cells, noise, fixed, ample, fit, shape, size, norms, self.told, farther=self.farther)
 
     @cached_property
     def _slow(self) -> FineSample:
@@ -552,7 +524,7 @@ class Limits:
     def dual(self) -> DualBound:
         """The lower bound of the L1 error without smoothness, with draws of its own."""
         bound = RowDual if self.sample.weight is None else ClusterDual
-        return bound(self.smooth, self._ample)
+        return bound(self.smooth, self._slow.noise(max(AMPLE, self.draws), self.seed))
 
     @cached_property
     def _fitted_uppers(self) -> list[float]:
@@ -598,10 +570,6 @@ class Limits:
     def _misfit(self) -> MisfitBound:
         shape, noise = self._shape(self.sample.cells.gap), self._drawn - self._fitted_noise
         return MisfitBound(self.resolution, noise, shape, self.told, self.farther)
-
-    @cached_property
-    def _l1_lower(self) -> float:
-        return self.dual.limit()
 
     @cached_property
     def _l2_rejects_zero(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincc
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import event_tail
@@ -330,8 +331,6 @@ def table_p_value(
     fourth cumulants; its tail is that of a gamma law with these moments. Of a cell, the tail is the binomial one
     (Hoeffding 1956), or Bernstein's bound with weights. Bonferroni over tables and over cells, half of the level each.
     """
-    from scipy.special import gammaincc
-
     noise = p * (1 - p)
     columns = [weight**2 * noise, weight * (y - p), weight**4 * noise * (1 - 6 * noise), np.ones(len(y)), y, p]
     heaviest, weighted = float(weight.max()), bool(np.ptp(weight) > 0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +37,8 @@ class PooledCells:
     r"""Neighbouring scores pooled into cells of equal width in *position*, which lies in [0, 1].
 
     The position of a score is the mean of its rank and of its rank among the standard deviations
-    :math:`\sqrt{p(1-p)}` of the outcomes, both scaled to [0, 1]. Cells of equal rank are too coarse where few rows
-    spread over many scores, cells of equal width of score where most rows are close to 0 or 1. A score that holds the
-    share of a whole cell is a cell of its own.
+    :math:`\sqrt{p(1-p)}` of the outcomes, both scaled to [0, 1]. A score that holds the share of a whole cell is a cell
+    of its own.
 
     `effective_n` is Kish's, divided by the design effect of clusters, and `count` its part of each cell. An `atom` is
     one score so frequent that every fit gives it a coefficient of its own; in a `single` score nothing can hide.
@@ -165,27 +163,12 @@ AT_ONCE = 16_000
 FEW_ROWS = 30.0
 
 
-class CellNoise(Protocol):
-    """Noise of simulated samples, one column per sample, with random numbers common to all calls."""
-
-    @property
-    def draws(self) -> int:
-        """The number of samples."""
-
-    def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
-
-    @property
-    def shares(self) -> Floats:
-        """Sampling errors of the shares of the cells, per cell and sample."""
-
-
 @dataclass(frozen=True, eq=False)
 class RowNoise:
     """Noise of independent rows.
 
-    Decided cell by cell, the number of events is binomial where few events or non-events are expected, and normal
-    elsewhere. A fractional effective count is rounded down and the noise rescaled.
+    The number of events of a cell is binomial where few events or non-events are expected, else normal. A fractional
+    effective count is rounded down and the noise rescaled.
     """
 
     cells: PooledCells
@@ -274,6 +257,10 @@ class ClusterNoise:
     def effective_clusters(self) -> float:
         """Kish's effective number of clusters."""
         return effective_clusters(self.weight.sum(axis=1))
+
+
+#: Noise of simulated samples, one column per sample, with random numbers common to all calls.
+CellNoise = RowNoise | ClusterNoise
 
 
 def simulated_gaps(noise: CellNoise, gaps: Floats, probability: Floats) -> Iterator[Floats]:
@@ -419,18 +406,15 @@ class Resolution:
         simulated = [fit(drawn) for fit in fits]
         weight = cells.share / sigma
 
-        def contradicted(coarse: int) -> bool:
-            finer = range(coarse + 1, len(fits))
-            return any(
-                _excess(
-                    float(weight @ (gaps[fine] - gaps[coarse]) ** 2),
-                    weight @ (simulated[fine] - simulated[coarse]) ** 2,
-                )
-                >= VISIBLE
-                for fine in finer
-            )
+        def contradicts(fine: int, coarse: int) -> bool:
+            noises = weight @ (simulated[fine] - simulated[coarse]) ** 2
+            excess = float(weight @ (gaps[fine] - gaps[coarse]) ** 2) - float(noises.mean())
+            spread = float(noises.std())
+            return spread > 0 and excess / spread >= VISIBLE
 
-        chosen = next((k for k in range(len(fits) - 1) if not contradicted(k)), len(fits) - 1)
+        chosen = 0
+        while any(contradicts(fine, chosen) for fine in range(chosen + 1, len(fits))):
+            chosen += 1
         return cls(cells, fits, gaps, chosen, sigma)
 
     @property
@@ -454,9 +438,3 @@ class Resolution:
         seen = max((np.array([share @ gap**2 for gap in self.gaps]) - mean) / spread)
         largest = ((simulated - mean[:, None]) / spread[:, None]).max(axis=0)
         return float(1 + np.count_nonzero(largest >= seen - 1e-9)) / (1 + noise.draws)
-
-
-def _excess(observed: float, simulated: Floats) -> float:
-    """By how many standard deviations the observed value exceeds the simulated ones."""
-    spread = float(simulated.std())
-    return (observed - float(simulated.mean())) / spread if spread > 0 else 0.0

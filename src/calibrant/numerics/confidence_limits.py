@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc, betaincinv, betaln, gammainc, gammaincinv, ndtr, ndtri, stdtr
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_odds
@@ -29,17 +30,7 @@ def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Flo
 
     the high end the same of the other tail; the low end is 0 for x = 0 and the high end 1 for x = n. Both tails are
     means of two incomplete beta functions, which are defined for fractional x and n too: an effective number of rows
-    need not be whole.
-
-    References
-    ----------
-    Lancaster (1961), Significance Tests in Discrete Distributions.
-
-    Examples
-    --------
-    >>> low, high = mid_p_interval(0, 10, 0.95)  # 0.5 (1 - high)^10 = 0.025
-    >>> float(low), float(high.round(4))
-    (0.0, 0.2589)
+    need not be whole (Lancaster 1961, Significance Tests in Discrete Distributions).
     """
     x, n = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(size, dtype=np.float64))
     tail = (1 - level) / 2
@@ -48,8 +39,6 @@ def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Flo
 
 def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
     """Newton's method for the logarithm of the tail in that of the share, of which it is nearly a line."""
-    from scipy.special import betainc, betaincinv, betaln
-
     some = x > 0
     x = np.where(some, x, 1.0)
     above = np.maximum(n - x, 0.0)
@@ -81,11 +70,6 @@ def mid_p_value(count: ArrayLike, size: ArrayLike, chance: float) -> Floats:
               X \sim \mathrm{Bin}(n, \pi)
 
     at most 1. Equal tails: no event where five were expected is not weighed against ten events.
-
-    Examples
-    --------
-    >>> float(mid_p_value(0, 10, 0.2589).round(3))
-    0.05
     """
     x, n = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(size, dtype=np.float64))
     return np.minimum(1.0, 2 * np.minimum(_mid_tail(x, n, chance), _mid_tail(n - x, n, 1 - chance)))
@@ -93,8 +77,6 @@ def mid_p_value(count: ArrayLike, size: ArrayLike, chance: float) -> Floats:
 
 def _mid_tail(x: Floats, n: Floats, chance: float) -> Floats:
     """P(X > x) + P(X = x) / 2."""
-    from scipy.special import betainc
-
     x, above = np.maximum(x, 0.0), np.maximum(n - x, 0.0)
     reached = np.where(x > 0, betainc(np.where(x > 0, x, 1.0), above + 1, chance), 1.0)
     passed = np.where(above > 0, betainc(x + 1, np.where(above > 0, above, 1.0), chance), 0.0)
@@ -111,23 +93,9 @@ def combined_share_limits(share: Floats, factor: Floats, size: Floats, level: fl
               \rho_{jk} = -\sqrt{\frac{\pi_j \pi_k}{(1 - \pi_j)(1 - \pi_k)}}, \quad
               d_j = |c_j| \cdot |\text{end}_j - \pi_j|
 
-    where for the upper end of the sum the upper end of a share counts if its factor is positive, else the lower.
-
-    Parameters
-    ----------
-    share, factor : array (kinds, points)
-    size : array (points,)
-        The number of independent rows.
-
-    References
-    ----------
-    Zou, Donner (2008), Construction of confidence limits about effect measures.
-
-    Examples
-    --------
-    >>> low, high = combined_share_limits(np.array([[0.3], [0.2]]), np.array([[1.0], [-1.0]]), np.array([100.0]), 0.95)
-    >>> low.round(2), high.round(2)
-    (array([-0.04]), array([0.24]))
+    where for the upper end of the sum the upper end of a share counts if its factor is positive, else the lower (Zou,
+    Donner 2008, Construction of confidence limits about effect measures). Shares and factors are (kinds, points), and
+    `size`, (points,), the numbers of independent rows.
     """
     low, high = mid_p_interval(share * size, size, level)
     value = (factor * share).sum(axis=0)
@@ -158,21 +126,9 @@ def gamma_interval(value: float, variance: float, step: float, level: float) -> 
 
     For parts of one size these are the exact low end and the mid-P high end of a Poisson count; a low end by mid-P is
     above the truth too often where parts are unlike. It is 0 where nothing was seen. A sum that does not vary, as where
-    every row has the same loss, is taken to vary by one part.
-
-    References
-    ----------
-    Fay, Feuer (1997), Confidence intervals for directly standardized rates: a method based on the gamma distribution;
-    Fay, Kim (2017), Confidence intervals for directly standardized rates using mid-p gamma intervals.
-
-    Examples
-    --------
-    >>> low, high = gamma_interval(0.0, 0.0, 1.0, 0.95)  # 0.5 exp(-high) = 0.025
-    >>> low, round(high, 4)
-    (0.0, 2.9957)
+    every row has the same loss, is taken to vary by one part (Fay, Feuer 1997, Confidence intervals for directly
+    standardized rates: a method based on the gamma distribution; Fay, Kim 2017, the same using mid-p gamma intervals).
     """
-    from scipy.special import gammainc, gammaincinv
-
     tail = (1 - level) / 2
     seen = value > 0
     variance = step**2 if seen and variance <= ROUNDING * step**2 else variance
@@ -200,9 +156,6 @@ def betting_lower_bound(values: Floats, alpha: float) -> float:
     is a wealth that exceeds 1/alpha with probability of at most `alpha` where m is the true mean, if each stake λ_s
     depends only on earlier values. The bound is the smallest m for which it never does (Waudby-Smith and Ramdas 2024,
     Estimating means of bounded random variables by betting).
-
-    >>> round(betting_lower_bound(np.tile([0.0, 1.0], 500), 0.05), 2)
-    0.46
     """
     n = len(values)
     before = np.arange(n)
@@ -224,9 +177,6 @@ def bernstein_lower_bound(values: Floats, count: Floats, alpha: float) -> float:
     .. math:: \bar x - \sqrt{\frac{2 s^2 \log(2/\alpha)}{n}} - \frac{7\log(2/\alpha)}{3(n-1)}
 
     from Maurer and Pontil (2009), Empirical Bernstein Bounds and Sample Variance Penalization, theorem 4.
-
-    >>> round(bernstein_lower_bound(np.array([0.0, 1.0]), np.array([500.0, 500.0]), 0.05), 2)
-    0.45
     """
     n = float(count.sum())
     mean = float(count @ values) / n
@@ -254,17 +204,7 @@ def mean_gap_size_limit(
     also hold if the probabilities within a block differ. Of one block these limits are used as they are. The scores are
     a sample too: the error of the mean over them is added in squares. Where only clusters are independent, `heaviest`
     is the share of the largest.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> mean_gap_size_limit(0.5 * one, 0.2 * one, one, 1000 * one, 1e-9) > 0.1
-    True
-    >>> mean_gap_size_limit(0.5 * one, 0.2 * one, one, 20 * one, 1e-9)
-    0.0
     """
-    from scipy.special import ndtri
-
     each, size = risk / len(BLOCKS), float(1 / (share**2 / count).sum())
     blocks = [_blocks(predicted - observed, observed, share, count, most) for most in BLOCKS]
     finest, rate, part, rows = blocks[-1]
@@ -302,8 +242,6 @@ def _reach_of_signs(rate: Floats, part: Floats, rows: Floats, risk: float, heavi
 
 def _exact_limits(rate: Floats, rows: Floats, risk: float) -> tuple[Floats, Floats]:
     """Clopper and Pearson's limits of shares, each exceeded with at most this risk."""
-    from scipy.special import betaincinv
-
     events, others = rate * rows, (1 - rate) * rows
     low = np.where(events > 0, betaincinv(np.where(events > 0, events, 1.0), others + 1, risk), 0.0)
     high = np.where(others > 0, 1 - betaincinv(np.where(others > 0, others, 1.0), events + 1, risk), 1.0)
@@ -335,19 +273,8 @@ def two_sided_tail(count: Floats, probability: Floats, events: Floats) -> Floats
               \quad w = \operatorname{sign}(t) \sqrt{2 (t K'(t) - K(t))}, \quad u = 2 \sinh(t / 2) \sqrt{K''(t)}
 
     and the lower tail is that of the rows without the event. Pooling rows of unlike probability into cells makes tails
-    heavier (Hoeffding 1956). Counts need not be whole.
-
-    References
-    ----------
-    Lugannani, Rice (1980), Saddle point approximation for the distribution of the sum of independent random variables;
-    Daniels (1987), Tail probability approximations, for the correction.
-
-    Examples
-    --------
-    >>> from scipy.stats import binom
-    >>> found = two_sided_tail(np.array([[100.0]]), np.array([[0.1]]), np.array([30.0]))[0]
-    >>> bool(abs(found / (2 * binom.sf(29, 100, 0.1)) - 1) < 0.001)
-    True
+    heavier (Hoeffding 1956). Counts need not be whole. References: Lugannani, Rice (1980), Saddle point approximation
+    for the distribution of the sum of independent random variables; Daniels (1987), Tail probability approximations.
     """
     sure = np.where(probability >= 1, count, 0.0).sum(axis=1)
     open_count = np.where((probability > 0) & (probability < 1), count, 0.0)
@@ -362,8 +289,6 @@ def two_sided_tail(count: Floats, probability: Floats, events: Floats) -> Floats
 
 def _upper_tail(count: Floats, odds: Floats, size: Floats, s: Floats) -> Floats:
     """P(S >= s) of lines of cells with these log odds."""
-    from scipy.special import ndtr
-
     wanted = np.clip(s - 0.5, 0.0, None)
     found = (wanted > 0) & (wanted < size)
     t = _saddlepoints(count, odds, np.where(found, wanted, size / 2))
@@ -416,24 +341,9 @@ def weighted_tail(coefficient: Floats, y: Floats, p: Floats, rng: np.random.Gene
     .. math:: \Phi\Bigl(-r - \frac1r \log\frac ur\Bigr), \qquad K'(t) = s, \quad
               r = \operatorname{sign}(t) \sqrt{2 (t s - K(t))}, \quad u = t \sqrt{K''(t)}
 
-    with K the cumulant generating function. A half where no row can vary.
-
-    References
-    ----------
-    Barndorff-Nielsen (1986), Inference on full or partial parameters based on the standardized signed log likelihood
-    ratio.
-
-    Examples
-    --------
-    >>> from scipy.stats import binom
-    >>> y = np.arange(4000) < 140
-    >>> found = weighted_tail(np.ones(4000), y, np.full(4000, 0.03), np.random.default_rng(0))
-    >>> middle = binom.sf(140, 4000, 0.03) + binom.pmf(140, 4000, 0.03) / 2
-    >>> bool(abs(found / middle - 1) < 0.05)
-    True
+    with K the cumulant generating function (Barndorff-Nielsen 1986, Inference on full or partial parameters based on
+    the standardized signed log likelihood ratio). A half where no row can vary.
     """
-    from scipy.special import ndtr
-
     noise = p * (1 - p)
     s, variance = float(coefficient @ (y - p)), float(coefficient**2 @ noise)
     if not variance > 0:
@@ -462,8 +372,6 @@ def _hits(a: Floats, p: Floats, s: float, rng: np.random.Generator) -> int:
 
 def _saddlepoint_tail(a: Floats, p: Floats, s: float) -> float:
     """The tail of a standardised sum, away from its mean."""
-    from scipy.special import ndtr
-
     odds, mean = np.clip(log_odds(p), -LIMIT, LIMIT), float(a @ p)
     low, high, t = (0.0, math.inf, s) if s > 0 else (-math.inf, 0.0, s)
     for _ in range(80):
@@ -494,18 +402,10 @@ def sum_of_units_tail(sums: Floats, least_variance: float = 0.0) -> float:
     r"""One-sided p-value of the hypothesis that independent sums (of clusters) have mean zero; 1 if nothing is known.
 
     Student's t of the sums, with the degrees of freedom :math:`(\sum u^2)^2 / \sum u^4 - 1` that their sizes leave,
-    and with Johnson's correction for skewness where it makes the p-value larger. The variance is at least
-    `least_variance`, that of calibrated independent outcomes: with few events, sums hardly vary at all.
-
-    References
-    ----------
-    Johnson (1978), Modified t tests and confidence intervals for asymmetrical populations.
-
-    >>> sum_of_units_tail(np.array([1.0, -1.0] * 50))
-    0.5
+    and with Johnson's correction for skewness where it makes the p-value larger (Johnson 1978, Modified t tests and
+    confidence intervals for asymmetrical populations). The variance is at least `least_variance`, that of calibrated
+    independent outcomes: with few events, sums hardly vary at all.
     """
-    from scipy.special import stdtr
-
     sums = sums[sums != 0]
     square, fourth, n = float(sums @ sums), float((sums**2) @ (sums**2)), len(sums)
     if n < _FEWEST_UNITS or square**2 < (_LEAST_FREEDOM + 1) * fourth:
@@ -524,8 +424,6 @@ def event_tail(events: Floats, rows: Floats, expected: Floats) -> Floats:
     It bounds the tail from one event beyond the mean on (Hoeffding 1956, On the distribution of the number of successes
     in independent trials); below it is 1.
     """
-    from scipy.special import betainc
-
     k = np.maximum(events, 1.0)
     found = betainc(k, rows - k + 1, np.clip(expected / np.maximum(rows, 1), 0.0, 1.0))
     return np.asarray(np.where(events >= expected + 1, found, 1.0))

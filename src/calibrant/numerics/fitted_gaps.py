@@ -104,8 +104,8 @@ class SmoothPart:
     def _beyond_draws(self, gap: Floats) -> float:
         """What lies at most between the last quantile that the draws tell and the one that is asked for.
 
-        Norms up to L2 change by at most that of the noise, so the Gaussian isoperimetric inequality bounds the distance
-        of quantiles (see `numerics.inversion.Path`); skewness adds to those of counts (Cornish and Fisher).
+        By the Gaussian isoperimetric inequality (see `numerics.inversion.Path`); skewness adds to the quantiles of
+        counts (Cornish and Fisher).
         """
         probability = self.noisy(np.clip(self.cells.predicted - gap, 0.0, 1.0))
         unit = self.cells.share / self.cells.count

@@ -39,11 +39,7 @@ def tail_risk(level: float, *, one_sided: bool = False) -> float:
 
 
 def enough_draws(draws: int, risk: float) -> int:
-    """The number of draws, or more of them if fewer than `BEYOND` would lie beyond the quantiles.
-
-    >>> enough_draws(299, tail_risk(0.95)), enough_draws(299, tail_risk(0.99))
-    (299, 1429)
-    """
+    """The number of draws, or more of them if fewer than `BEYOND` would lie beyond the quantiles."""
     needed = int(np.ceil(BEYOND / risk))
     if needed > max(draws, MOST_DRAWS):
         message = (
@@ -141,9 +137,8 @@ class HatFit:
     """The weighted projection of a value per cell on piecewise linear functions of the position.
 
     Cells that are not `free` keep their values. With few cells the basis is orthonormal; with many the normal equations
-    are solved in bands, so that a fit costs as much as a pass over the cells, whatever the number of knots. Once there
-    are as many knots as cells the fit is the identity. `knots` are those asked for, of which the share of the cells
-    that are not free is deducted.
+    are solved in bands. Once there are as many knots as cells the fit is the identity. `knots` are those asked for, of
+    which the share of the cells that are not free is deducted.
     """
 
     knots: float
@@ -284,8 +279,8 @@ class Path:
     def lower_end(self, observed: float, finer: Callable[[int], Path] | None = None) -> float:
         """The smallest error under which the statistic may be as large as observed; else the largest one tried.
 
-        If the statistic is discrete its quantile jumps. Then `finer` gives the path in smaller steps from the
-        hypothesis before a given number to that one, and where the quantile still jumps the outer error is taken.
+        For a discrete statistic, whose quantile jumps, `finer` gives the path in smaller steps from the hypothesis
+        before a given number to that one; where it still jumps the outer error is taken.
         """
         limit, jump = self._lower(observed, discrete=finer is not None)
         return limit if finer is None or jump is None else finer(jump)._lower(observed, discrete=True)[0]

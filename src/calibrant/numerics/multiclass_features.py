@@ -14,6 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import csr_array
 
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.rows import row_blocks
@@ -146,8 +149,6 @@ class DenseInformation:
 
     def factor(self, precision: Floats) -> DenseFactor:
         """Cholesky factor with the precisions added, lifted where rounding has left less than a positive matrix."""
-        from scipy.linalg.lapack import dpotrf
-
         lift = 0.0
         while True:
             upper, failed = dpotrf(self.matrix + np.diag(precision + lift), lower=0)
@@ -164,14 +165,10 @@ class DenseFactor:
 
     def solve(self, gradient: Floats) -> Floats:
         """The Newton step."""
-        from scipy.linalg import cho_solve
-
         return np.asarray(cho_solve((self.upper, False), gradient, check_finite=False))
 
     def variances(self) -> Floats:
         """The diagonal of the inverse."""
-        from scipy.linalg.lapack import dpotri
-
         return np.asarray(dpotri(self.upper, lower=0)[0].diagonal())
 
 
@@ -188,8 +185,6 @@ class ClassBlocks:
         cls, shared: Singles, slope: Singles, index: NDArray[np.int32], classes: int, mean: Reals, weight: Reals
     ) -> Self:
         """Information from rows whose entries are leading classes and bands."""
-        from scipy.sparse import csr_array
-
         flat = index.ravel()
         weighted = mean * weight[:, None]
         between, parts = _centred(shared, slope, mean, weighted)

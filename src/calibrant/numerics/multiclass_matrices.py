@@ -25,6 +25,8 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.multiclass_features import LEADING
@@ -103,16 +105,12 @@ class LeadingMatrix:
 
     def _pulled(self, q: Reals, inputs: Reals) -> Floats:
         """Sums over rows of inputs times q of the leading classes, by class: (r, K)."""
-        from scipy.sparse import csr_array
-
         n = len(q)
         leading, ends = np.ascontiguousarray(self.index[:, :LEADING]), np.arange(0, n * LEADING + 1, LEADING)
         by_class = csr_array((q[:, :LEADING].ravel(), leading.ravel(), ends), shape=(n, self.classes))
         return np.asarray(by_class.T @ inputs, dtype=np.float64).T
 
     def _optimise(self, offset: Reals, information: Floats, iterations: int) -> None:
-        from scipy.optimize import minimize
-
         rows, shape = np.arange(len(offset)), self.matrix.shape
         outcome = np.zeros_like(offset)
         outcome[rows, self.position] = self.weight
@@ -197,8 +195,6 @@ class ResidualMatrix:
         return self.inputs @ self.matrix.astype(np.float32)
 
     def _optimum(self, offset: Reals, information: Floats, turn: Floats) -> Floats:
-        from scipy.optimize import minimize
-
         unit = 1 / np.sqrt(information + self.precision)
         shape = self.matrix.shape
         offset = np.ascontiguousarray(offset.T)  # what is done per row is faster with rows as columns

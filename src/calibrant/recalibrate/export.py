@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.validation import ROUNDING, SUM_TOLERANCE, fail
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, function, total, within
@@ -193,8 +194,6 @@ class SqlMap:
         ... # doctest: +ELLIPSIS
         'CASE WHEN `p` >= 0... AND `p` <= 1... THEN CAST(CASE WHEN CAST(`p` AS REAL) <= 5.0... END AS REAL) END'
         """
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         if dialect not in DIALECTS:
             fail(f"dialect must be one of {', '.join(sorted(DIALECTS))}, got {dialect!r}.", ValueError)
@@ -227,8 +226,6 @@ class SqlMap:
         TypeError
             The map cannot be written.
         """
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         return onnx_model(self._guarded(self.n_features_in_), self.n_features_in_, self._feature_inputs())
 

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from calibrant.data.validation import fail
@@ -46,8 +47,6 @@ def posterior_weights(prior: Floats, log_likelihood: Floats) -> Floats:
 
 def stacking_weights(held_out: Sequence[Floats], codes: Codes, mass: Floats, loss: Loss) -> Floats:
     """The point of the simplex whose mixture of held-out probabilities has the lowest mean loss (a convex problem)."""
-    from scipy.optimize import minimize
-
     number, share = len(held_out), mass / mass.sum()
     if loss == "brier":
         gaps = np.stack(held_out)

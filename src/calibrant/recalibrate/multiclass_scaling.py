@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import nnls
 
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
@@ -421,7 +422,6 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
     The same w minimise :math:`-\sum_i s_i \log (g w)_i + \sum_j w_j` over w >= 0 alone, which sequential quadratic
     programming does in a few steps (Kim, Carbonetto, Stephens, Anitescu, 2020).
     """
-    from scipy.optimize import nnls
 
     def cost(w: Floats) -> float:
         mixed = given @ w

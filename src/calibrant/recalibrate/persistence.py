@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
@@ -58,8 +59,6 @@ class Stored:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted map to one JSON file, atomically; `calibrant.recalibrate.load` reads it."""
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         body = encode(self)
         document = {"format": FORMAT, "version": READABLE[-1], "calibrant": __version__}

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
+from scipy.interpolate import BSpline
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Samples
@@ -355,16 +358,12 @@ class SpreadSpline(SpreadRecalibrator):
 
 def _spline_basis(x: Floats, size: int) -> Floats:
     """Cubic B-splines on [0, 1] with equally spaced knots."""
-    from scipy.interpolate import BSpline
-
     knots = np.arange(-3, size + 1) * (1 / (size - 3))
     return BSpline.design_matrix(np.clip(x, 0, 1 - 1e-12), knots, 3).toarray()
 
 
 def _penalised_gamma(basis: Floats, ratio: Floats, precision: Floats) -> Floats:
     """Coefficients of log E[ratio] with the penalty of the lowest AIC; gamma deviance, log link."""
-    from scipy.linalg import cho_factor, cho_solve
-
     second = np.diff(np.eye(basis.shape[1]), n=2, axis=0)
     penalty = second.T @ second
     information = basis.T @ (precision[:, None] * basis)
@@ -401,7 +400,6 @@ def _likeliest_factor(task: Distribution) -> float:
 
 def _minimiser(loss: Any, start: float) -> float:
     """The factor of lowest loss, by Brent's method on its logarithm."""
-    from scipy.optimize import minimize_scalar
 
     def of_log(t: float) -> float:
         return float(loss(float(np.exp(t))))
