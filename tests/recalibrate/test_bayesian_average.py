@@ -7,9 +7,9 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant import recalibrate as rc
 from calibrant.recalibrate import bayesian_average
+from calibrant.recalibrate.base import fitted_each
 from calibrant.recalibrate.bayesian_average import LARGEST, Corrections, fit_families
 from calibrant.recalibrate.inputs import Scores
-from calibrant.recalibrate.wrappers import fitted_each
 
 GRID = np.concatenate([[0.0, 1e-9, 1e-4], np.linspace(0.005, 0.995, 199), [1 - 1e-4, 1 - 1e-9, 1.0]])
 

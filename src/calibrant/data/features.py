@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.array_likes import UnreadableArrayError, is_missing, read
-from calibrant.data.validation import InvalidPredictions, fail, require_same_index
+from calibrant.data.validation import fail, is_missing, read, require_same_index
 from calibrant.numerics.arrays import Floats
 
 Kind = Literal["number", "flag", "category"]
@@ -179,10 +178,7 @@ def _columns(X: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read(name: str, values: Any) -> NDArray[Any]:
-    try:
-        array, missing = read(values)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about(name)) from error.__cause__
+    array, missing = read(name, values)
     if missing is not None:
         array = array.astype(object)  # a copy
         array[missing] = None

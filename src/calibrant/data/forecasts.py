@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.array_likes import frozen
 from calibrant.data.predictions import Column, Predictions
-from calibrant.data.validation import fail
+from calibrant.data.validation import fail, frozen
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import Mask, UnreadableArrayError, is_exact, read
-from calibrant.data.validation import InvalidPredictions, fail, one_dimension
+from calibrant.data.validation import Mask, fail, is_exact, one_dimension, read
 
 #: What rows without a group are called.
 MISSING = "(missing)"
@@ -152,10 +151,7 @@ def group_texts(names: Iterable[Any], *, taken: str | None = None) -> list[str]:
 
 def _read(name: str, values: ArrayLike, length: int | None) -> tuple[NDArray[Any], Mask]:
     """One value per row, dates as text, and which are missing."""
-    try:
-        array, found = read(values)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about(name)) from error.__cause__
+    array, found = read(name, values)
     if array.ndim == 2 and array.shape[1] > 1:
         fail(f"{name} must have one value per row, got shape {array.shape}: join several columns to one first.")
     array = one_dimension(name, array, length)

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.array_likes import Mask, UnreadableArrayError, frozen, read, typed
 from calibrant.data.groups import group_names
 from calibrant.data.predictions import Binary, Confidence, Predictions
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import Mask, fail, frozen, read, typed
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.stacked import logistic_fits
 from calibrant.numerics.random_draws import generator
@@ -294,11 +293,8 @@ class Judged(Predictions):
 
 def _with_gaps(name: str, values: ArrayLike, length: int, *, columns: bool = False) -> Floats:
     """Numbers with NaN where they are missing, one per row; or as many columns as there are."""
-    try:
-        array, missing = read(values)
-        numbers = typed(array, missing)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about(name)) from error.__cause__
+    array, missing = read(name, values)
+    numbers = typed(name, array, missing)
     if numbers.dtype.kind not in "fiub":
         if not numbers.size or (missing is not None and missing.all()):
             fail(f"{name} holds no values.")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import NO_LISTS, column_names, ends_in_null
-from calibrant.data.validation import as_array, fail, one_dimension
+from calibrant.data.validation import NO_LISTS, as_array, column_names, ends_in_null, fail, one_dimension
 from calibrant.numerics.arrays import Codes
 
 Labels = tuple[Hashable, ...]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.array_likes import frozen
 from calibrant.data.groups import groups
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import fail
+from calibrant.data.validation import fail, frozen
 from calibrant.numerics.rows import Rows
 
 Scenario = Literal["case-control", "single-sample"]

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import groups, validation
-from calibrant.data.array_likes import column_names, frozen
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
-from calibrant.data.validation import Top, fail
+from calibrant.data.validation import Top, column_names, fail, frozen
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows, row_blocks
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.array_likes import UnreadableArrayError, read
 from calibrant.data.groups import group_names
-from calibrant.data.validation import InvalidPredictions, one_dimension
+from calibrant.data.validation import one_dimension, read
 
 #: More periods than these become longer ones, unless the user asks for another number.
 #: Test: tests/inference/test_calendar_periods.py::test_the_shortest_periods_of_which_there_are_few.
@@ -57,10 +56,7 @@ def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Peri
 
 def times_of(values: Any, *, name: str, length: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The times of the rows, and whether each is there."""
-    try:
-        array, missing = read(values)
-    except UnreadableArrayError as error:
-        raise InvalidPredictions(error.about(name)) from error.__cause__
+    array, missing = read(name, values)
     return one_dimension(name, array, length), np.ones(length, bool) if missing is None else ~missing.reshape(-1)
 
 

@@ -25,10 +25,9 @@ from calibrant.numerics.special import expit, log_odds
 from calibrant.recalibrate.base import BinaryMap
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, mixture, polynomial
 from calibrant.recalibrate.expressions import expit as expit_expression
-from calibrant.recalibrate.histogram import StepMap, bin_of, edges_of
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
-from calibrant.recalibrate.isotonic import LineMap, block_ends
 from calibrant.recalibrate.logistic import beta_features
+from calibrant.recalibrate.nonparametric import LineMap, StepMap, bin_of, block_ends, edges_of
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import largest_prior

@@ -18,13 +18,12 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.numerics.rows import mean_and_error as clustered_mean
-from calibrant.recalibrate.base import Identity, Recalibrator, Sample
+from calibrant.recalibrate.base import Identity, OneVsRest, Recalibrator, Sample, fitted, predicted
 from calibrant.recalibrate.bayesian_average import BayesianAverage
 from calibrant.recalibrate.export import predicted_expressions
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, all_at_least, mixture
 from calibrant.recalibrate.expressions import kept_from_certainty as kept_inside
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Spline, Temperature
 from calibrant.recalibrate.model_averaging import (
     HeldOut,
@@ -41,8 +40,8 @@ from calibrant.recalibrate.model_averaging import (
     stacking_weights,
 )
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, StructuredVectorScaling
+from calibrant.recalibrate.nonparametric import Isotonic
 from calibrant.recalibrate.variational_maps import ConditionalLogit
-from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable, number_of_rows
 

@@ -22,13 +22,12 @@ from calibrant.numerics.rows import mean_and_error
 from calibrant.numerics.special import clipped_log_odds, expit, softplus
 from calibrant.recalibrate import expressions
 from calibrant.recalibrate.auto import Auto
-from calibrant.recalibrate.base import BinaryMap
+from calibrant.recalibrate.base import BinaryMap, fitted, predicted
 from calibrant.recalibrate.bayesian_average import LARGEST, BayesianAverage
 from calibrant.recalibrate.export import FeatureInput, predicted_expressions
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.model_averaging import certainty_floor
-from calibrant.recalibrate.wrappers import fitted, predicted
 from calibrant.table.bintable import BinTable
 
 #: What the score is called among the features.

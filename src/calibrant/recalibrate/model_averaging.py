@@ -14,9 +14,8 @@ from scipy.special import ndtri
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import softmax
-from calibrant.recalibrate.base import Identity, Recalibrator, Sample
+from calibrant.recalibrate.base import Identity, Recalibrator, Sample, fitted_each, predicted
 from calibrant.recalibrate.inputs import Scores
-from calibrant.recalibrate.wrappers import fitted_each, predicted
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 

@@ -19,12 +19,11 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss, minimise
 from calibrant.numerics.special import LOG_FLOOR, floored_log, log_softmax, softmax
 from calibrant.recalibrate import expressions
-from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.base import Recalibrator, fitted, predicted
 from calibrant.recalibrate.export import predicted_expressions
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Temperature
-from calibrant.recalibrate.wrappers import fitted, predicted
 
 #: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
 #: moves any other by far less than its standard error.

@@ -21,7 +21,7 @@ from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.smoothers import pool_adjacent_violators
-from calibrant.recalibrate.isotonic import block_ends
+from calibrant.recalibrate.nonparametric import block_ends
 from calibrant.recalibrate.regression_base import (
     OutputRecalibrator,
     Remapped,

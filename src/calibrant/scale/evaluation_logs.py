@@ -21,9 +21,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.array_likes import Mask
 from calibrant.data.predictions import Confidence
-from calibrant.data.validation import fail
+from calibrant.data.validation import Mask, fail
 from calibrant.numerics.special import softmax
 
 Kind = Literal["lm-evaluation-harness", "Inspect", "HELM", "OpenAI batch"]

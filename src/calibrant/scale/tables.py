@@ -13,8 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.array_likes import NO_LISTS
-from calibrant.data.validation import fail
+from calibrant.data.validation import NO_LISTS, fail
 from calibrant.scale import checks
 from calibrant.scale.checks import some_labels
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns

@@ -25,8 +25,7 @@ from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.auto import Auto
-from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.wrappers import OneVsRest
+from calibrant.recalibrate.base import OneVsRest, Recalibrator
 from calibrant.results.estimate import Estimate
 
 if TYPE_CHECKING:

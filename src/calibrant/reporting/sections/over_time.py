@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.array_likes import read
 from calibrant.data.predictions import Predictions
+from calibrant.data.validation import read
 from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.changes_over_time import over_time
 from calibrant.reporting.contents import Change, OverTime, Period
@@ -66,7 +66,7 @@ def since(column: str, values: Any, first: int) -> Since:
     if isinstance(values, Mapping):
         names = list(values)
         return Since(column or "time", float(names[first]) if all(map(_is_number, names)) else names[first])
-    array, _ = read(values)
+    array, _ = read("time", values)
     later: NDArray[Any] = array[periods_of(values, name="time", length=len(array)).index >= first]
     earliest = later.min() if later.dtype.kind in "iufM" else min(map(str, later.tolist()))
     return Since(column or "time", earliest)

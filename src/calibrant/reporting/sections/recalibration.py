@@ -175,8 +175,8 @@ def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candi
 
 def _maps(part: Part) -> list[tuple[Any, float]]:
     """The maps, each with its number of parameters; that of isotonic regression is its number of steps."""
-    from calibrant.recalibrate.isotonic import Isotonic
     from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Spline, Temperature
+    from calibrant.recalibrate.nonparametric import Isotonic
 
     steps = float(len(corp_curve(part.cells).rate))
     return [

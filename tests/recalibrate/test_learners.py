@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant.data.saved_files import InvalidFile
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.recalibrate import CatBoost, LightGBM, Quadratic, StructuredMatrixScaling, load, persistence
-from calibrant.recalibrate.boosted_trees import Boosted, TrainingRows, _train_and_held_out
+from calibrant.recalibrate.learners import Boosted, TrainingRows, _train_and_held_out
 from calibrant.recalibrate.persistence import encoded_bytes
 
 MAPS = [CatBoost, LightGBM]

@@ -11,17 +11,8 @@ import torch
 from scipy import sparse
 
 import calibrant as cal
-from calibrant.data.array_likes import (
-    UnreadableArrayError,
-    column_names,
-    frozen,
-    is_exact,
-    is_missing,
-    read,
-    row_index,
-    typed,
-)
 from calibrant.data.predictions import Binary
+from calibrant.data.validation import column_names, frozen, is_exact, is_missing, read, row_index, typed
 from calibrant.scale.streaming import batch_rows
 
 Y, P = [0, 1, 1, 0], [0.125, 0.5, 0.75, 0.25]
@@ -126,8 +117,8 @@ def test_the_same_numbers_in_another_container_give_the_same_result(given):
 def test_whole_numbers_beside_nulls_stay_whole():
     large = 2**53 + 1
     for values in (pd.Series([large, None], dtype="Int64"), pl.Series([large, None]), pa.array([large, None])):
-        array, missing = read(values)
-        assert typed(array, missing)[0] == large
+        array, missing = read("y", values)
+        assert typed("y", array, missing)[0] == large
         assert missing.tolist() == [False, True]
 
 
@@ -140,10 +131,10 @@ def test_objects_become_the_narrowest_type_that_holds_them():
     def kind(*values):
         array = np.empty(len(values), dtype=object)
         array[:] = values
-        return typed(array, None).dtype.kind
+        return typed("y", array, None).dtype.kind
 
     assert [kind(True, False), kind(True, 2), kind(1, 0.5), kind("a"), kind(2**70, 1)] == ["b", "i", "f", "U", "f"]
-    with pytest.raises(UnreadableArrayError, match="differ in length"):
+    with pytest.raises(cal.InvalidPredictions, match="differ in length"):
         kind([1], [1, 2])
 
 
