@@ -75,8 +75,6 @@ def test_the_statistic_of_clusters_is_the_held_out_gap_times_its_fitted_sign():
         expected += float(cells.share @ (np.clip(ratio, -1, 1) * sums[fold][:, 0]))
     assert bound._psi(sums)[0] == pytest.approx(expected)
     assert sorted(np.concatenate(bound._folds)) == list(range(len(bound.noise.weight)))
-    with pytest.raises(TypeError, match="clusters"):
-        ClusterDual(bound.part, bound_of(lambda p: p).noise).observed  # noqa: B018
 
 
 def test_normal_variables_that_are_cut():

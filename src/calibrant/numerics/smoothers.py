@@ -371,11 +371,6 @@ def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[n
     such rounds leave little for the sequential algorithm. Adjacent blocks of equal mean are merged.
     """
     starts = np.arange(len(weight))
-    fast = compiled(len(weight), saves=10.0)
-    if fast is not None:
-        weight, observed = weight.astype(np.float64), observed.astype(np.float64)  # copies to pool in
-        blocks = fast.pool_adjacent_violators(weight, observed, starts)
-        return starts[:blocks], weight[:blocks], observed[:blocks]
     for _ in range(12):
         mean = observed / weight
         rises = mean[1:] > mean[:-1]

@@ -55,12 +55,7 @@ class SortedRows:
         if not self.tied:
             return None
         key = self.rows.key
-        fast = compiled(len(key), saves=2.0) if key.flags.c_contiguous else None
-        if fast is None:
-            return np.append(np.flatnonzero(key[1:] != key[:-1]) + 1, len(key))
-        ends = np.empty(self.runs, np.intp)
-        fast.run_ends(key, ends)
-        return ends
+        return np.append(np.flatnonzero(key[1:] != key[:-1]) + 1, len(key))
 
     @property
     def run_ends(self) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ def test_every_loop_is_compiled_for_both_precisions_before_it_is_needed():
     for name in ("hybrid", "gap_cells", "radix_cells", "few_classes", "few_class_sums", "many_class_sums"):
         scores = {str(signature[0].dtype) for signature in getattr(loops, name).signatures}
         assert scores >= {"float32", "float64"}, name
-    for name in ("log_grid", "marked_rows", "pool_adjacent_violators", "isotonic_blocks", "largest_rising"):
+    for name in ("log_grid", "marked_rows", "isotonic_blocks", "largest_rising"):
         assert getattr(loops, name).signatures, name
 
 

@@ -6,7 +6,7 @@ import pytest
 from calibrant.estimators.binned import largest_rising
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.rows import Rows
-from calibrant.numerics.smoothers import isotonic_blocks, pool_adjacent_violators
+from calibrant.numerics.smoothers import isotonic_blocks
 from calibrant.numerics.sorting import sorted_rows
 from tests.numerics.compiled.both_ways import with_and_without
 
@@ -30,16 +30,6 @@ def test_sorted_rows_their_ties_and_their_isotonic_blocks_are_the_same(n, decima
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert not np.signbit(found[0]).any()
-
-
-@pytest.mark.parametrize("n", [1, 2, 50, 2000])
-def test_pooled_blocks_are_the_same(n, monkeypatch):
-    rng = np.random.default_rng(n)
-    weight = rng.integers(1, 9, n).astype(float)
-    observed = rng.binomial(weight.astype(int), np.linspace(0.1, 0.9, n)).astype(float)
-    found, expected = with_and_without(monkeypatch, lambda: pool_adjacent_violators(weight, observed))
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("decimals", [1, 2, 17])

@@ -34,7 +34,6 @@ def compile_all() -> None:
     matrices.temperature(logits.reshape(-1), 1.0, ones, ones, np.zeros((1, 3)))
     matrices.vector_scaling(logits, ones, ones, ones, True, logits.copy(), np.zeros((2, 2)))  # noqa: FBT003 - as above
     bins.marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
-    order.pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
     whole, tied = np.zeros(3, np.int64), True
     order.isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
 
@@ -53,7 +52,6 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     code = np.zeros(3, f"i{dtype.itemsize}")
     order.encode(p.view(code.dtype), y, code)
     order.decode(code, y)
-    order.run_ends(p, np.empty(1, np.intp))
     running = np.zeros(1, np.int64)
     order.running_positives(y, running)
     order.largest_rising(p, y, running, 2, 2)

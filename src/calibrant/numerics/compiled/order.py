@@ -1,4 +1,4 @@
-"""Before and after a sort: codes of rows, runs of ties, isotonic blocks, the monotone sweep."""
+"""Before and after a sort: codes of rows, isotonic blocks, the monotone sweep."""
 
 from __future__ import annotations
 
@@ -36,28 +36,6 @@ def decode(code: Any, y: Any) -> Any:
 
 
 @kernel
-def run_ends(key: Any, ends: Any) -> None:
-    """Where each run of equal keys ends; `ends` has as many places as there are runs."""
-    found = U64(0)
-    for i in range(1, key.shape[0]):
-        ends[found] = i
-        found += U64(key[i] != key[i - 1])
-    ends[found] = key.shape[0]
-
-
-@inner
-def _push(w: Any, s: Any, first: Any, blocks: Any, weight: Any, observed: Any, starts: Any) -> Any:
-    """Put a block of weight `w` and sum `s` after the others, pooled with those before it until the means rise."""
-    while blocks > 0 and observed[U64(blocks - 1)] * w >= s * weight[U64(blocks - 1)]:
-        blocks -= 1
-        w += weight[U64(blocks)]
-        s += observed[U64(blocks)]
-        first = starts[U64(blocks)]
-    weight[U64(blocks)], observed[U64(blocks)], starts[U64(blocks)] = w, s, first
-    return blocks + 1
-
-
-@kernel
 def isotonic_blocks(observed: Any, ends: Any, tied: Any, weight: Any, positives: Any, starts: Any) -> Any:
     """Rows, positives and first row of the blocks of the isotonic fit of sorted 0/1 outcomes; how many there are.
 
@@ -78,16 +56,14 @@ def isotonic_blocks(observed: Any, ends: Any, tied: Any, weight: Any, positives:
             s = I64(i - first)
             while i < n and not observed[U64(i)]:
                 i += 1
-        blocks = _push(I64(i - first), s, first, blocks, weight, positives, starts)
-    return blocks
-
-
-@kernel
-def pool_adjacent_violators(weight: Any, observed: Any, starts: Any) -> Any:
-    """Pool blocks in place until the means observed / weight rise strictly; the number of blocks."""
-    blocks = 0
-    for i in range(weight.shape[0]):
-        blocks = _push(weight[i], observed[i], starts[i], blocks, weight, observed, starts)
+        w = I64(i - first)
+        while blocks > 0 and positives[U64(blocks - 1)] * w >= s * weight[U64(blocks - 1)]:
+            blocks -= 1
+            w += weight[U64(blocks)]
+            s += positives[U64(blocks)]
+            first = starts[U64(blocks)]
+        weight[U64(blocks)], positives[U64(blocks)], starts[U64(blocks)] = w, s, first
+        blocks += 1
     return blocks
 
 
