@@ -36,8 +36,7 @@ SAMPLE = 1 << 10
 def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
-    Single precision finds the bin of all keys except the few close to an inner edge, with half the memory traffic; only
-    those are searched.
+    Single precision finds the bin of all keys except the few close to an inner edge; only those are searched.
     """
     return equal_width_indexer(edges, len(key))(key).astype(np.intp)
 
@@ -85,8 +84,8 @@ def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
 def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
     """Cells of `HybridGrid`. Single precision finds all but those near an edge, several times faster.
 
-    The positions it finds are off by less than 2e-7 of the grid (a few roundings of numbers up to 1 and of logits up
-    to 74); only cells closer than twice that to an edge are computed again in double precision.
+    Its positions are off by less than 2e-7 of the grid; only cells closer than twice that to an edge are computed again
+    in double precision.
     """
     tolerance = np.float32(4e-7 * cells)
     if tolerance > 0.1 or limit > 80 or key.dtype not in (np.float32, np.float64):
@@ -130,8 +129,7 @@ def exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[n
 def sums_by_index(rows: Rows, index: Indexer, size: int, *, squares: bool = True) -> Floats:
     """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort.
 
-    Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
-    cost the fast case a fifth of its time.
+    Without `squares`, which no estimator needs of bins, the sum of squared predictions may be left NaN.
     """
     if rows.plain_binary or (rows.plain and rows.role != "both"):
         return _plain_sums(rows, index, size, squares=squares)
@@ -161,9 +159,9 @@ def equal_width_sums(rows: Rows, edges: Floats, *, squares: bool = True) -> Floa
 
 
 def checked_equal_width_sums(y: NDArray[Any], p: NDArray[Any], edges: Floats) -> Floats | None:
-    """The sums of rows that nobody has checked yet, in one pass that also checks them; None if it cannot be done.
+    """The sums of rows that nobody has checked yet, in one pass that also checks them.
 
-    That is where rows are few, or not plain numbers, or a score or a label is bad, which the caller then has to check.
+    None where rows are few, or not plain numbers, or a score or a label is bad: the caller then has to check.
     """
     if y.dtype == np.bool_:
         y = y.view(np.int8)
@@ -399,8 +397,8 @@ class HybridSums(_GridSums):
 class LogSums(_GridSums):
     """Sums of rows with predicted u and observed v per cell of the logarithm of a key, floor(per_fold ln key).
 
-    The table grows with the keys, since finding the lowest and the highest of all beforehand would be one more read.
-    Its outermost cells hold no rows that a compiled loop placed, so none that the formula places is outside.
+    The table grows with the keys. Its outermost cells hold no rows that a compiled loop placed, so none that the
+    formula places is outside.
     """
 
     def __init__(self, fast: ModuleType, per_fold: int) -> None:
@@ -484,8 +482,8 @@ def checked_top_class(matrix: NDArray[Any], tolerance: float) -> tuple[Codes, ND
 def checked_class_sums(matrix: NDArray[Any], codes: Codes, bins: int, tolerance: float) -> Floats | None:
     """Rows, sums of p and positives per class and bin of equal width, of shape (3, classes, bins).
 
-    The pass that sums the matrix also checks that its rows lie in [0, 1] and sum to 1 but for `tolerance`, and that the
-    codes are columns of it. None where they do not, or there is no compiled loop: the caller then has to check.
+    None where rows miss [0, 1] or a sum of 1 by more than `tolerance`, where codes are no columns, or there is no
+    compiled loop: the caller then has to check.
     """
     plain = matrix.dtype.char in "fd" and codes.dtype.kind in "iu" and codes.dtype.isnative and _readable(matrix)
     fast = compiled(matrix.size, saves=4.0) if plain else None

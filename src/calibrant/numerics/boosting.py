@@ -71,8 +71,8 @@ class Growth:
 class Trees:
     """A sum of trees of one depth; codes of categories are first replaced by `ranks`, those of each category.
 
-    Rows whose rank in the feature exceeds the cut go right, (trees, 2^depth - 1); nodes level by level, children of k
-    are 2k+1 and 2k+2. The values are those of the leaves, (trees, 2^depth).
+    Rows whose rank in the feature exceeds the cut go right, (trees, 2^depth - 1); children of node k are 2k+1 and 2k+2.
+    The values are those of the leaves, (trees, 2^depth).
     """
 
     ranks: dict[int, NDArray[np.uint8]]

@@ -223,11 +223,10 @@ class RowNoise:
 
 @dataclass(frozen=True, eq=False)
 class ClusterNoise:
-    """Noise of whole clusters: their sums of residuals with random signs.
+    """Noise of whole clusters: their sums of residuals with random signs, scaled by √(G / (G - 1)).
 
-    Under calibration this is exact for clusters whose sums are symmetric, whatever their sizes, and correlation between
-    regions of the scores is kept. The signs are scaled by √(G / (G - 1)), G being the effective number of clusters.
-    `weight` and `events` (clusters by cells) are shares of the total weight.
+    G is the effective number of clusters. Correlation between regions of the scores is kept. `weight` and `events`
+    (clusters by cells) are shares of the total weight.
     """
 
     cells: PooledCells

@@ -23,9 +23,8 @@ class RunningWeight:
     """The cumulative weight of sorted cells, and where to cut it into bins of equal mass.
 
     Edge b of n follows the cell at which the cumulative weight first reaches b / n of the total; if all rows have the
-    same weight, it follows the row of rank floor(rows * b / n) and its ties. Neither depends on the unit of weight.
-    `running` includes each cell, and holds `counts` of rows if all have the same weight; an `atom` is a single score,
-    which is never split.
+    same weight, the row of rank floor(rows * b / n) and its ties. `running` includes each cell, and holds `counts` of
+    rows if all have the same weight; an `atom` is a single score, which is never split.
     """
 
     running: Floats
@@ -46,10 +45,9 @@ class RunningWeight:
         return cls(np.cumsum(count if counts else weight), counts, atom)
 
     def cuts(self, n: int, rank: Rank = "floor") -> Floats:
-        """Positions among the cells that divide the weight into `n` bins of equal mass.
+        """Positions among the cells that divide the weight into `n` bins of equal mass, without duplicates.
 
-        A cell that is not an atom may be cut at a fraction of it. Duplicate positions are dropped, so ties leave fewer
-        bins.
+        A cell that is not an atom may be cut at a fraction of it.
         """
         running, total = self.running, self.running[-1]
         target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
@@ -130,9 +128,8 @@ _ORDER_CHECK = 32
 class SortedSamples:
     """Probabilities and 0/1 outcomes of several samples, one sample per row, each in the order of its scores.
 
-    `tied` says whether any sample has equal scores. A cut is a number of leading rows. Cuts have the shape
-    (samples, bins + 1), or (bins + 1,) where they are the same in every sample; sums per bin have the shape
-    (samples, bins).
+    A cut is a number of leading rows. Cuts are (samples, bins + 1), or (bins + 1,) where they are the same in every
+    sample; sums per bin are (samples, bins).
     """
 
     key: NDArray[Any]

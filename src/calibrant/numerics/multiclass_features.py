@@ -41,9 +41,9 @@ def compressed_logs(z: Floats, rows: float) -> Reals:
 class Entries:
     """Rows of class probabilities, with compressed logs, and what stands for each of them in a likelihood.
 
-    `doubt` is log(1 - top confidence), summed over the other classes in double precision: single would lose it near 1.
-    `index`, (n, M), is the class of each entry, leading class first and K for a band; None where the entries are the
-    classes. `log_mass` is the log probability of an entry, `representative` that of the mean of its classes.
+    `doubt` is log(1 - top confidence), in double precision. `index`, (n, M), is the class of each entry, leading class
+    first and K for a band; None where the entries are the classes. `log_mass` is the log probability of an entry,
+    `representative` that of the mean of its classes.
     """
 
     logs: Singles
@@ -239,8 +239,7 @@ Factor = DenseFactor | SchurFactor
 def _centred(shared: Singles, slope: Singles, mean: Reals, weighted: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
     """Information of the shared features, and what each entry adds to their coupling with intercepts and with slopes.
 
-    Features are centred row by row first: a difference of sums would lose in single precision what is small beside the
-    features themselves.
+    Features are centred row by row first: a difference of sums would lose digits in single precision.
     """
     p = shared.shape[2]
     gap = shared - np.einsum("nk,nkp->np", mean, shared)[:, None, :]

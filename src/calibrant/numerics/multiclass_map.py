@@ -287,11 +287,11 @@ def cross_fitted(
     targets: Sequence[int] | None = None,
     group: Codes | None = None,
 ) -> Reals:
-    """Recalibrated probabilities of every row by the map that was fitted without its fold.
+    """Recalibrated probabilities of every row by the map that was fitted without its fold, in single precision.
 
     `fold` holds those of one division of the rows, or of several, (d, n), with a result for each: they share features,
-    neighbours and kernels. Probabilities are computed in single precision, and are at least 1e-38. Rows of folds that
-    are no target keep theirs. Rows of one `group` stay together where training rows are divided.
+    neighbours and kernels. Rows of folds that are no target keep theirs. Rows of one `group` stay together where
+    training rows are divided.
     """
     frame, rows = Frame.of(predicted)
     single, position, local = working_weights(weight), rows.entries.positions(labels), Locality.of(rows)
@@ -366,10 +366,7 @@ class Stages:
 def fit_stages(
     frame: Frame, rows: Prepared, position: Codes, weight: Singles, train: Codes, *, seed: int, group: Codes | None
 ) -> Stages:
-    """Stages A and B in two turns, each with the other as offset, then the tables; from the rows `train`.
-
-    `position` is the entry of each row that was observed.
-    """
+    """Stages A and B in two turns, each with the other as offset, then the tables; from the rows `train`."""
     offset, position, weight = rows.entries.log_mass[train], position[train], weight[train]
     shared = ConditionalLogit(rows.design.take(train), position, weight)
     fit = _fit_few if shared.design.index is None else _fit_many

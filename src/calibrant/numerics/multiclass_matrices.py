@@ -68,7 +68,7 @@ class LeadingMatrix:
     def choose_precision(self, offset: Reals, train: Codes, judge: Codes) -> None:
         """The precision that, fitted to the rows `train`, predicts the rows `judge` best; 0 if none gains.
 
-        The offset must be that of a map which has not seen the rows `judge` either, or the choice is biased.
+        The offset must be that of a map which has not seen the rows `judge` either.
         """
         fitted, held = self._take(train), self._take(judge)
         information, best, losses = fitted._information(offset[train]), held._log_likelihood(offset[judge]), 0
@@ -159,9 +159,8 @@ ITERATIONS = 12
 class ResidualMatrix:
     """Ridged k x k matrix on standardised log probabilities, one precision by marginal likelihood.
 
-    The information matrix is approximated by a Kronecker product of that of the classes and that of the inputs, which
-    preconditions the optimiser and gives the effective number of parameters. Weights add up to the effective number of
-    rows.
+    The information matrix is approximated by a Kronecker product of that of the classes and that of the inputs. Weights
+    add up to the effective number of rows.
     """
 
     def __init__(self, inputs: Singles, labels: Codes, weight: Singles) -> None:

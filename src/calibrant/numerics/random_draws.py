@@ -34,13 +34,9 @@ Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator
 def generator(seed: Seed, use: str, *more: int) -> np.random.Generator:
     """The random generator for one use of a seed; every generator of the package is made here.
 
-    The name of the use, a constant of the caller, is part of the seed. So two uses of one seed do not share numbers,
-    and neither repeats those of ``np.random.default_rng(seed)``, with which users simulate or shuffle their rows: folds
-    that repeat the user's own shuffle would put rows that were sorted by outcome back into that order. `more` tells
-    apart the repetitions of one use. A generator is returned as it is.
-
-    >>> bool((generator(0, "example").permutation(50) == np.random.default_rng(0).permutation(50)).all())
-    False
+    The name of the use is part of the seed: two uses do not share numbers, and neither repeats those of
+    ``np.random.default_rng(seed)``, with which users simulate or shuffle their rows. `more` tells apart the repetitions
+    of one use. A generator is returned as it is.
     """
     if isinstance(seed, np.random.Generator):
         return seed
@@ -150,8 +146,8 @@ class BinomialDraws:
 def independent_counts(size: NDArray[np.int64], probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """Independent draws of each of several binomial counts, of shape (lines, draws).
 
-    By inversion of uniform numbers, in a third to a sixth of the time of `Generator.binomial`; very many events are
-    left to that.
+    By inversion, in a third to a sixth of the time of `Generator.binomial`, which draws where very many events are
+    expected.
     """
     few = size * np.minimum(probability, 1 - probability) <= _TABULATED
     if few.all():
@@ -177,10 +173,7 @@ def _tabulated_counts(size: NDArray[np.int64], probability: Floats, draws: int, 
 
 
 def _permutations(lines: int, draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
-    """Random orders of the numbers below `draws`, by sorting random words whose last bits are those numbers.
-
-    That takes half the time of `Generator.permuted`, and at least 40 random bits in front leave no ties that matter.
-    """
+    """Random orders of the numbers below `draws`, by sorting random words whose last bits are those numbers."""
     last = np.uint64((1 << max(draws - 1, 1).bit_length()) - 1)
     word = rng.integers(0, 2**64, (lines, draws), dtype=np.uint64)
     word &= ~last
@@ -206,10 +199,9 @@ def _distribution(size: NDArray[np.int64], probability: Floats) -> Floats:
 
 
 def fold_of_rows(n: int, sizes: Sequence[float], *, seed: Seed, cluster: NDArray[Any] | None = None) -> Codes:
-    """Fold of each of `n` rows, 0 .. len(sizes) - 1.
+    """Fold of each of `n` rows (or clusters), 0 .. len(sizes) - 1, in numbers of the relative `sizes`, rounded.
 
-    Numbers of rows (or of clusters) are the relative `sizes` rounded to integers. With fewer rows than folds, each row
-    has its own fold and the last folds are empty.
+    With fewer rows than folds, each row has its own fold and the last folds are empty.
     """
     names, unit_of = (None, None) if cluster is None else np.unique(cluster, return_inverse=True)
     units = n if names is None else len(names)
@@ -220,10 +212,7 @@ def fold_of_rows(n: int, sizes: Sequence[float], *, seed: Seed, cluster: NDArray
 
 
 def fold_counts(counts: Floats, sizes: Sequence[float], *, seed: Seed) -> Floats:
-    """Integer numbers of rows per cell, divided into folds: shape (folds, *shape of counts).
-
-    Every row is assigned independently, so the folds have their `sizes` only on average.
-    """
+    """Integer numbers of rows per cell, each assigned to a fold independently: shape (folds, *shape of counts)."""
     rng = generator(seed, "folds of cells")
     drawn = rng.multinomial(counts.round().astype(np.int64), np.divide(sizes, np.sum(sizes)))
     return np.moveaxis(drawn, -1, 0).astype(np.float64)

@@ -122,10 +122,9 @@ def weighted_rows(weight: Floats) -> NDArray[np.intp]:
 
 
 def importance_weights(weight: Floats | None, total: float | None = None) -> Floats | None:
-    """Weights without their unit: scaled to add up to Kish's effective number of rows.
+    """Weights without their unit: scaled to add up to Kish's effective number of rows, or to `total`.
 
-    So scaled, a weight is a number of rows, as penalties, prior counts and likelihoods need it. None where all weights
-    are the same, up to rounding: each row counts as one. All weights are positive: see `weighted_rows`. `total` is what
+    None where all weights are the same, up to rounding. All weights are positive: see `weighted_rows`. `total` is what
     they add up to where entries stand for several rows each; then None means no weights only.
     """
     if weight is None:

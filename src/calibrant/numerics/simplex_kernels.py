@@ -164,8 +164,8 @@ def _by_distances(x: Singles, references: Singles, size: int) -> NDArray[np.intp
 def _smallest(values: Singles, size: int) -> NDArray[np.intp]:
     """Places of the smallest values of each row, smallest first.
 
-    They are dealt into groups. The `size` groups with the smallest minima hold `size` values that are at most the
-    largest of these minima, so none above it is wanted: a few more than `size` are left to be sorted.
+    The `size` of the groups they are dealt into that have the smallest minima hold `size` values of at most the largest
+    of these minima: few are left to be sorted.
     """
     number, groups = values.shape[1], 4 * size
     if number < 2 * groups:
@@ -211,8 +211,8 @@ def kernel_sums(
 ) -> Iterator[tuple[int, slice, Singles]]:
     """Sums of outcomes around points: number of what was wanted, a part of its rows, (widths, rows, k), widest first.
 
-    What is wanted are rows of `x`, rising, and outcomes of all `at`. Kernels are computed once for all of it. Pairs of
-    the same group (those of `x`, and of `at`) do not count.
+    Wanted are rows of `x`, rising, and outcomes of all `at`. Pairs of the same group (those of `x`, and of `at`) do not
+    count.
     """
     squares, k, outcomes = np.einsum("rk,rk->r", at, at), at.shape[1], np.hstack([outcome for _, outcome in wanted])
     for start in range(0, len(x), _ROWS):

@@ -172,8 +172,7 @@ def cross_fitted(
 ) -> Floats:
     """Recalibrated probability of every entry, which stands for rows of one score, by the map without its fold.
 
-    `positive` and `negative` count its rows with outcome 1 and 0. Entries of folds that are no target are used for
-    fitting only and keep their score.
+    `positive` and `negative` count its rows. Entries of folds that are no target are used for fitting only.
     """
     raw = raw_logit(score)
     bins = LogitBins.of(raw, positive + negative)
@@ -190,11 +189,7 @@ def cross_fitted(
 
 
 def log_odds_of_mean(mean: Floats, variance: Floats) -> Floats:
-    r"""Log odds of E expit(x) for normal x, by Gauss-Hermite quadrature.
-
-    The mean of a probability whose log odds are known up to a normal error. In the tails, where expit is exp, its log
-    odds are mean ± variance / 2; the common factor :math:`1 / \sqrt{1 + \pi v / 8}` is off by more than that there.
-    """
+    r"""Log odds of E expit(x) for normal x, by Gauss-Hermite quadrature."""
     place, share = np.polynomial.hermite_e.hermegauss(QUADRATURE)
     spread, up, down = np.sqrt(variance), np.zeros_like(mean), np.zeros_like(mean)
     for at, weight in zip(place, share / share.sum(), strict=True):
@@ -367,8 +362,8 @@ def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]
 def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
 
-    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
-    such rounds leave little for the sequential algorithm. Adjacent blocks of equal mean are merged.
+    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few such
+    rounds leave little for the sequential algorithm.
     """
     starts = np.arange(len(weight))
     for _ in range(12):

@@ -168,8 +168,8 @@ def sort_with_outcomes(
 ) -> tuple[NDArray[Any], NDArray[np.int8]]:
     """Scores in [0, 1] and their 0/1 outcomes, sorted along the last axis by score and then outcome.
 
-    Each row is sorted as one integer, the bits of the score followed by the outcome (the bits of such floats are
-    ordered as the floats are): several times faster than an argsort and a gather. `out`, if given, is filled.
+    Each row is sorted as one integer, the bits of the score followed by the outcome: several times faster than an
+    argsort and a gather. `out`, if given, is filled.
     """
     key, sorted_outcome = (np.empty(score.shape, score.dtype), np.empty(score.shape, np.int8)) if out is None else out
     np.add(score, score.dtype.type(0), out=key)  # -0.0 becomes 0.0
@@ -317,9 +317,9 @@ def _inner_ranks(count: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDA
 
 
 class _Coder:
-    """Codes of rows: twice the bucket, plus the outcome. Buckets above 0.5 come last, from 1 down to 0.5.
+    """Codes of rows: twice the bucket, plus the outcome, in arrays that are reused from chunk to chunk.
 
-    The arrays are reused from chunk to chunk: allocating memory costs as much as the arithmetic.
+    Buckets above 0.5 come last, from 1 down to 0.5.
     """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:

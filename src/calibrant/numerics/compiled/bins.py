@@ -38,9 +38,8 @@ LANES, FLUSH = 16, 16
 def places(score: Any, bins: Any, step: Any, offset: Any, unit: Any, index: Any) -> Any:
     """Find the place of each score, `unit` times its bin plus its offset; negative if a score is bad.
 
-    floor(bins p + 1/2) is the bin or one more, whatever the rounding, and one comparison with the true edge settles it.
-    The bits of a score outside [0, 1], of NaN and of -0.0 are negative or larger than those of 1. No branch depends on
-    the data, and a bad score has a place too.
+    floor(bins p + 1/2) is the bin or one more, and one comparison with the true edge settles it. The bits of a score
+    outside [0, 1], of NaN and of -0.0 are negative or larger than those of 1. No branch depends on the data.
     """
     scale, last, wrong = np.float64(bins), np.float64(bins - 1), I64(0)
     for i in range(score.shape[0]):
@@ -86,10 +85,7 @@ def _with_outcomes(label: Any, seen: Any, index: Any) -> None:
 
 @kernel
 def _sums(p: Any, y: Any, seen: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
-    """Add sums of p and rows per bin and outcome, or per bin if there are no labels, to `totals`.
-
-    Returns a negative number if a score is bad.
-    """
+    """Add sums of p and rows per bin and outcome (if there are labels) to `totals`; negative if a score is bad."""
     wrong, blocks, outcomes = I64(0), 0, 1 if y is None else 2
     for start in range(0, p.shape[0], BLOCK):
         m = min(p.shape[0] - start, BLOCK)
@@ -345,8 +341,8 @@ def _beyond(key: Any, size: Any, per_fold: Any, first: Any) -> Any:
 def hybrid(p: Any, y: Any, cells: Any, offset: Any, slope: Any, far: Any, table: Any, totals: Any, unsure: Any) -> Any:
     """Add rows and sums of p and p^2 per cell and outcome, and keep the lowest p and the highest.
 
-    The columns of a cell are those of outcome 0, the lowest p, those of outcome 1, the highest p. Returns the number of
-    rows listed in `unsure`.
+    The columns are those of outcome 0, the lowest p, those of outcome 1, the highest p. Returns the number of rows
+    listed.
     """
     listed, index, scale = 0, np.zeros(BLOCK + AHEAD, np.uint32), (np.float64(cells), offset, slope, far)
     for start in range(0, p.shape[0], BLOCK):
@@ -372,8 +368,8 @@ def log_grid(
 ) -> Any:
     """Add rows, u, u^2, u v, v, v^2 (predicted u, observed v) per cell of the log of the key, and keep its extremes.
 
-    The columns of a cell are rows, u, v, the lowest key, u^2, u v, v^2, the highest key. Returns the number of rows
-    listed, and of rows done: all before a block with a key in the first cell, in the last, or in none.
+    Columns are rows, u, v, the lowest key, u^2, u v, v^2, the highest key. Returns the rows listed and done: all before
+    a block with a key in the first cell, in the last, or in none.
     """
     listed, index, scale = 0, np.zeros(BLOCK + AHEAD, np.uint32), (np.float64(cells), per_fold, first)
     for start in range(0, key.shape[0], BLOCK):

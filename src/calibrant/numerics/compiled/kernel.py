@@ -94,8 +94,7 @@ def _compiled(function: Kernel, *allowed: str, **disk: bool) -> Kernel:
 def to_totals(place: Any, table: Any, totals: Any, sums: Any) -> None:
     """Move the sums at a place of a table to its totals.
 
-    Numba notices changes of the file that a loop is in, and not of those that it calls: after a change here, remove
-    the machine code on disk.
+    After a change here, remove the machine code on disk: Numba notices only changes of the file that a loop is in.
     """
     for j in range(sums):
         totals[place + U64(j)] += table[place + U64(j)]

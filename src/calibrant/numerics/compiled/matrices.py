@@ -124,8 +124,8 @@ def few_class_sums(
 ) -> Any:
     """Add sums of p and rows per copy, class and bin to `totals`, and positives per class and bin to `hits`.
 
-    Returns the number of rows that break a rule. `p` is flat; `offset` is the place of the first bin of each of the
-    scores of a block.
+    Returns the number of bad rows. `p` is flat; `offset` is the place of the first bin of each of the scores of a
+    block.
     """
     n, step, wrong, bad, since = y.shape[0], 1.0 / np.float64(bins), I64(0), 0, 0
     rows, index = offset.shape[0] // classes, np.empty(offset.shape[0], np.uint32)
@@ -404,8 +404,8 @@ def _gradient(z: Any, start: Any, factor: Any, p: Any, pulled: Any) -> None:
 def vector_scaling(z: Any, slope: Any, intercept: Any, share: Any, safe: Any, p: Any, pulled: Any) -> Any:
     """The log of the sums of exp(slope z + intercept) over classes, summed over rows by their share.
 
-    `z` and `p` are class by row; `p` becomes the probabilities times the share, and the sums of p z and of p are added
-    to `pulled`. Logits that are safe are below 300.
+    `z` and `p` are class by row; `p` becomes probabilities times the share, and sums of p z and of p are added to
+    `pulled`. Logits that are safe are below 300.
     """
     value, slope, intercept = 0.0, slope / _LN2, intercept / _LN2
     tops, totals = np.zeros(STRETCH), np.empty(STRETCH)

@@ -64,8 +64,8 @@ def nonnegative_logistic_fit(
 ) -> Floats:
     """Coefficients of `logistic_fit` with all but the last of at least 0.
 
-    The bounds are met exactly: the loss is convex, so its minimum under them is the smallest of the minima on the
-    faces (some coefficients zero) that keep the bounds.
+    The loss is convex, so its minimum is the smallest of those on the faces (some coefficients zero) that keep the
+    bounds.
     """
     best, smallest = np.zeros(len(start)), np.inf
     for bounded in product([True, False], repeat=len(start) - 1):

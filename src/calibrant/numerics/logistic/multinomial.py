@@ -101,7 +101,7 @@ class AffineLogLoss(ABC):
     def root(self, *, later: bool) -> Floats:
         """Blocks (b, m, m) of a root R of the inverse curvature at the last evaluated point, R' R = 1 / curvature.
 
-        The parameters R' u have curvatures of about one in u: of all parameters, of those of each class, or of each.
+        Blocks are of all parameters, of those of each class, or of each.
         """
         dense = self.cost.size <= _DENSE
         sample = _LATER_ROWS if later else _DENSE_ROWS if dense else _BLOCK_ROWS
@@ -279,9 +279,8 @@ class Minimum:
 def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
     r"""Minimum of a penalised log loss from no change on, to within about `tolerance`, by L-BFGS.
 
-    The parameters are measured in units of an estimate of the curvature, which makes it about one in every direction;
-    half the squared gradient is then what is left to gain, and a few steps suffice. Where they do not, the units are
-    renewed where the search has arrived.
+    The parameters are measured in units of an estimate of the curvature; half the squared gradient is then what is left
+    to gain. Where a few steps do not suffice, the units are renewed where the search has arrived.
     """
     from scipy.optimize import minimize
 

@@ -22,10 +22,9 @@ _LINES = 96
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """The product of two matrices by one thread, piece by piece.
+    """The product of two matrices by one thread, in pieces that are never divided among threads.
 
-    Thousands of products of a millisecond each are slower with threads: these wait for each other, and where other
-    programs run they wait by using the processor. Products as small as these pieces are never divided among threads.
+    Thousands of products of a millisecond each are slower with threads, which wait for each other.
     """
     inner, columns = right.shape
     found = np.empty((len(left), columns))
@@ -77,10 +76,7 @@ class LogisticFits:
 
     @cached_property
     def held_out(self) -> Floats:
-        """Log-likelihood of every row under the fit without that row, by one Newton step from the full fit.
-
-        The leverage is kept below 1 for bins of one row.
-        """
+        """Log-likelihood of every row under the fit without that row, by one Newton step from the full fit."""
         eta, variance, mean = self.eta, self.variance, expit(self.eta)
         room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
         without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
@@ -114,8 +110,8 @@ def logistic_fits(
     """Fit logit P(y=1) = offset + basis @ b by penalised likelihood, b ~ N(0, 1/precision).
 
     Basis, (m, p) or (d, m, p), and offset are those of all d data sets or one of each; `positive` and `negative` count
-    the rows of each bin, (d, m). Each data set is fitted with each of the diagonal penalties, (j, p). `start`,
-    (d, q), is where Newton begins in the first q coefficients; twice the gain left at the end is at most `tolerance`.
+    the rows of each bin, (d, m). Each data set is fitted with each of the diagonal penalties, (j, p), from `start`, (d,
+    q), on; twice the gain left at the end is at most `tolerance`.
     """
     d, j = len(positive), len(precision)
     ones, penalty = np.repeat(positive, j, axis=0), np.tile(precision, (d, 1))
@@ -159,10 +155,9 @@ def newton(
 ) -> tuple[Floats, Floats, Floats]:
     """Newton's method with step halving on all problems that have not converged: b, which is changed, values, states.
 
-    A problem has converged where twice the gain that its next step promises is at most `tolerance`. A problem whose
-    last step promised at most `keep` keeps its matrix: near the optimum a slightly old one still converges in a step or
-    two, and costs no factorisation. In the end, `unseen` steps are taken of all problems whose gain is below rounding;
-    Newton's method squares what is left. Values and states are those before the last of them.
+    A problem has converged where twice the gain that its next step promises is at most `tolerance`; one whose last step
+    promised at most `keep` keeps its matrix. In the end, `unseen` steps are taken of all problems, whose gain is below
+    rounding. Values and states are those before the last of them.
     """
     every = live = np.arange(len(b))
     promised, steps, inverse = np.full(len(b), np.inf), np.empty_like(b), np.empty((*b.shape, b.shape[1]))
