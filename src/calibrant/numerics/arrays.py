@@ -13,27 +13,21 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-
 Singles = NDArray[np.float32]
-
 
 Reals = NDArray[Any]
 """Numbers of single or double precision."""
 
+Codes = NDArray[np.intp]
+"""Class numbers: the outcome of each row as a column number."""
 
 #: Rows per chunk: a few arrays of this length stay in the second-level cache. Speed: benchmarks/fast.py; no result
 #: depends on it but for the rounding of sums.
 CHUNK = 1 << 16
 
-
 #: Rows per chunk of loops with many temporary arrays: below 128 kB each, malloc reuses their memory instead of
 #: returning it to the system and faulting it in again. Speed: benchmarks/fast.py; no result depends on it.
 SMALL_CHUNK = 12_288
-
-
-Codes = NDArray[np.intp]
-"""Class numbers: the outcome of each row as a column number."""
-
 
 #: Up to this many rows, intervals and tests use the table of distinct scores, which is then also cheaper. Speed:
 #: benchmarks/inference_sizes.py; beyond, results agree to the width of a grid cell.

@@ -237,7 +237,7 @@ NEAR_EDGE = 1e-6
 
 #: Bits of floats, and 2^52 with the bias of exponents. Derived: IEEE 754.
 _FRACTION, _MANTISSA, _TO_FLOAT, _ONE = U64(52), U64((1 << 52) - 1), U64(0x433 << 52), U64(ONE)
-_BIAS, _LN2 = 2.0**52 + 1023.0, float(np.log(2.0))
+BIAS, LN2 = 2.0**52 + 1023.0, float(np.log(2.0))
 
 #: atanh(s) / s by s^2 for |s| up to 1/3. Derived: the lowest degree that is off by less than 1e-9 (1.1e-10).
 _atanh_ratio = horner(polynomial(atanh_ratio, 0.0, 1 / 9, 5))
@@ -247,7 +247,7 @@ _log_of_mantissa = horner(polynomial(np.log, 1.0, 2.0, 10))
 
 
 @inner
-def _parts(a: Any) -> Any:
+def parts(a: Any) -> Any:
     """The exponent of a positive normal number, with its bias and 2^52, and its mantissa.
 
     Whole numbers below 2^52 become floats by their place in the bits of 2^52: arithmetic that every processor has for
@@ -260,17 +260,17 @@ def _parts(a: Any) -> Any:
 @contracting
 def _log_ratio(a: Any, b: Any) -> Any:
     """log(a / b) of positive normal numbers."""
-    power, x = _parts(a)
-    other, y = _parts(b)
+    power, x = parts(a)
+    other, y = parts(b)
     s = (x - y) / (x + y)
-    return (power - other) * _LN2 + 2.0 * s * _atanh_ratio(s * s)
+    return (power - other) * LN2 + 2.0 * s * _atanh_ratio(s * s)
 
 
 @contracting
 def _log(a: Any) -> Any:
     """The log of a positive normal number, without a division."""
-    power, x = _parts(a)
-    return (power - _BIAS) * _LN2 + _log_of_mantissa(x)
+    power, x = parts(a)
+    return (power - BIAS) * LN2 + _log_of_mantissa(x)
 
 
 @contracting

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.bins import places
+from calibrant.numerics.compiled.bins import BIAS, LN2, parts, places
 from calibrant.numerics.compiled.kernel import (
     BLOCK,
     I64,
-    ONE,
     U64,
     atanh_ratio,
     contracting,
@@ -171,9 +170,12 @@ def _first_bin(row: Any, bits: Any, edge: Any, bits_of_one: Any, bits_of_edge: A
 
 @inner
 def _beyond(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
-    """List the classes whose score is beyond the first bin; how many there are. `chosen` has room for one more."""
+    """List the classes whose score is beyond the first bin; how many there are. `chosen` has room for one more.
+
+    Groups to look at could not be foreseen among few classes.
+    """
     many, classes = U64(0), bits.shape[0]
-    whole = classes - classes % GROUP
+    whole = classes - classes % GROUP if classes >= FEW else 0
     for start in range(0, whole, GROUP):
         below = bits[U64(start)] - bits[U64(start)]
         for k in range(GROUP):
@@ -183,16 +185,6 @@ def _beyond(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
                 chosen[many] = k
                 many += U64(bits[U64(k)] > bits_of_edge)
     for k in range(whole, classes):
-        chosen[many] = k
-        many += U64(bits[U64(k)] > bits_of_edge)
-    return many
-
-
-@inner
-def _beyond_of_few(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
-    """The same without a look at groups, in which ones to list could not be foreseen."""
-    many = U64(0)
-    for k in range(bits.shape[0]):
         chosen[many] = k
         many += U64(bits[U64(k)] > bits_of_edge)
     return many
@@ -218,7 +210,7 @@ def many_class_sums(
     `table` and `totals` have a place per class after those per class and bin, for the sums of the first bins.
     """
     classes, step, bad, since = p.shape[1], 1.0 / np.float64(bins), 0, 0
-    first, chosen, few = table[classes * bins * 2 :], np.empty(classes + 1, np.int32), classes < FEW
+    first, chosen = table[classes * bins * 2 :], np.empty(classes + 1, np.int32)
     for i in range(y.shape[0]):
         total, wrong, beyond = _first_bin(p[i], bits[i], step, limits[1], limits[0], first)
         label = U64(y[i])
@@ -226,7 +218,7 @@ def many_class_sums(
             bad += 1
             continue
         if beyond < 0:
-            many = _beyond_of_few(bits[i], limits[0], chosen) if few else _beyond(bits[i], limits[0], chosen)
+            many = _beyond(bits[i], limits[0], chosen)
             _other_bins(p[i], chosen[:many], bins, step, table)
         hits[label * U64(bins) + _bin_of(np.float64(p[i, label]), bins, step)] += 1.0
         since += 1
@@ -251,18 +243,11 @@ _LOWEST = -1000.0
 #: Added to a number below 2^51, this leaves the nearest whole number in the last bits. Derived: IEEE 754.
 _TO_WHOLE = 1.5 * 2.0**52
 
-#: The logarithm of 2. Derived: its definition.
-_LN2 = float(np.log(2.0))
-
-
 #: 2^f for |f| up to 1/2. Derived: the lowest degree that is off by less than 1e-13 (1.5e-14).
 _exp2 = horner(polynomial(np.exp2, -0.5, 0.5, 9))
 
 #: atanh(s) / s by s^2 for |s| up to 1/3. Derived: the lowest degree that is off by less than 1e-14 (1e-15).
 _atanh_ratio = horner(polynomial(atanh_ratio, 0.0, 1 / 9, 9))
-
-#: The bits of a float after its exponent. Derived: IEEE 754.
-_MANTISSA = I64((1 << 52) - 1)
 
 
 @contracting
@@ -276,11 +261,9 @@ def power_of_two(t: Any) -> Any:
 @contracting
 def logarithm(x: Any) -> Any:
     """The log of a positive normal number."""
-    bits = np.float64(x).view(np.int64)
-    power = np.float64(np.int32(bits >> I64(52)) - np.int32(1023))
-    mantissa = I64((bits & _MANTISSA) | ONE).view(np.float64)
+    power, mantissa = parts(x)
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    return power * _LN2 + 2.0 * s * _atanh_ratio(s * s)
+    return (power - BIAS) * LN2 + 2.0 * s * _atanh_ratio(s * s)
 
 
 @inner
@@ -337,7 +320,7 @@ def temperature(logits: Any, b: Any, shifts: Any, weight: Any, sums: Any) -> Non
 
     `logits` are flat; d are the logits less the shift of their row. Without shifts, b times a logit may not exceed 300.
     """
-    n, factor = weight.shape[0], b / _LN2
+    n, factor = weight.shape[0], b / LN2
     classes = logits.shape[0] // n
     size = max(1, BLOCK // classes)
     e, d, moments = np.empty(size * classes), np.empty(size * classes), np.empty((4, size))
@@ -382,7 +365,7 @@ def _logs(share: Any, top: Any, total: Any) -> Any:
     """The logs of totals of powers of two beyond the top, summed by share; a total becomes what normalises its row."""
     value = 0.0
     for j in range(share.shape[0]):
-        value += share[j] * (logarithm(total[j]) + top[j] * _LN2)
+        value += share[j] * (logarithm(total[j]) + top[j] * LN2)
         total[j] = share[j] / total[j]
     return value
 
@@ -407,7 +390,7 @@ def vector_scaling(z: Any, slope: Any, intercept: Any, share: Any, safe: Any, p:
     `z` and `p` are class by row; `p` becomes probabilities times the share, and sums of p z and of p are added to
     `pulled`. Logits that are safe are below 300.
     """
-    value, slope, intercept = 0.0, slope / _LN2, intercept / _LN2
+    value, slope, intercept = 0.0, slope / LN2, intercept / LN2
     tops, totals = np.zeros(STRETCH), np.empty(STRETCH)
     for start in range(0, share.shape[0], STRETCH):
         m = min(share.shape[0] - start, STRETCH)
