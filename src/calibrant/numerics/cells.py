@@ -13,17 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.numerics import inversion
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import (
-    HatFit,
-    Numbers,
-    knots_for,
-    mid_ranks,
-    pool_numbers,
-    pool_starts,
-    unit_scaled,
-    whole_knots,
-)
+from calibrant.numerics.inversion import HatFit, Numbers
 from calibrant.numerics.random_draws import BinomialDraws, generator, independent_counts
 
 Flags = NDArray[np.bool_]
@@ -66,12 +58,12 @@ class PooledCells:
         total = float(weight.sum())
         effective_n = total**2 / float(squares.sum()) / design_effect
         share, repeated = weight / total, rows > 1
-        atom = repeated & (share >= 1 / (2 * knots_for(effective_n)))
+        atom = repeated & (share >= 1 / (2 * inversion.knots_for(effective_n)))
         position = _position(share, sums[3] / weight, ~atom)
         alone = repeated & (share >= 1 / size)
         if len(rows) <= (size if distinct is None else distinct):
             alone[:] = True
-        starts = pool_starts(position, whole_knots(size * float(share[~atom].sum())), alone)
+        starts = inversion.pool_starts(position, inversion.whole_knots(size * float(share[~atom].sum())), alone)
         pooled = np.add.reduceat(sums[1:5], starts, axis=1)
         return cls(
             n=round(float(rows.sum())),
@@ -83,7 +75,7 @@ class PooledCells:
             position=np.add.reduceat(weight * position, starts) / pooled[0],
             atom=atom[starts],
             single=np.diff(starts, append=len(rows)) == 1,
-            number=pool_numbers(starts, len(rows)),
+            number=inversion.pool_numbers(starts, len(rows)),
         )
 
     @classmethod
@@ -107,7 +99,7 @@ class PooledCells:
         """At most about `size` cells, for what varies slowly; atoms stay alone."""
         if len(self.share) <= size:
             return self
-        starts = pool_starts(self.position, size, self.atom)
+        starts = inversion.pool_starts(self.position, size, self.atom)
         share = np.add.reduceat(self.share, starts)
 
         def mean(values: Floats) -> Floats:
@@ -123,7 +115,7 @@ class PooledCells:
             position=mean(self.position),
             atom=self.atom[starts],
             single=(np.diff(starts, append=len(self.share)) == 1) & self.single[starts],
-            number=pool_numbers(starts, len(self.share)),
+            number=inversion.pool_numbers(starts, len(self.share)),
         )
 
     def outcomes(self, probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
@@ -145,7 +137,9 @@ def _position(share: Floats, predicted: Floats, free: Flags) -> Floats:
     position = np.zeros_like(share)
     if free.any():
         own, chance = share[free], np.clip(predicted[free], 0.0, 1.0)
-        ranks = [unit_scaled(mid_ranks(weight)) for weight in (own, own * np.sqrt(chance * (1 - chance)))]
+        ranks = [
+            inversion.unit_scaled(inversion.mid_ranks(weight)) for weight in (own, own * np.sqrt(chance * (1 - chance)))
+        ]
         position[free] = (ranks[0] + ranks[1]) / 2
     return position
 
@@ -362,7 +356,7 @@ def _ratio(label: NDArray[np.intp], by_row: Floats) -> float:
 
 def ladder(cells: PooledCells) -> list[HatFit]:
     """Fits of doubled and redoubled numbers of knots, from the usual number up to a knot for each cell."""
-    knots = knots_for(cells.effective_n)
+    knots = inversion.knots_for(cells.effective_n)
     fits = [cells.hat_fit(knots)]
     while not fits[-1].identity:
         fits.append(cells.hat_fit(knots * 2 ** len(fits)))

@@ -33,30 +33,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.numerics import multiclass_features
+from calibrant.numerics import multiclass_matrices as matrices
 from calibrant.numerics import simplex_kernels as neighbours
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
-from calibrant.numerics.multiclass_features import (
-    FEW_CLASSES,
-    LEADING,
-    OWN,
-    SHARED,
-    TOP,
-    Design,
-    Entries,
-    Factor,
-    Information,
-    SharedFeatures,
-    log_odds_of_logs,
-)
-from calibrant.numerics.multiclass_matrices import (
-    STAGES,
-    LeadingMatrix,
-    PairCells,
-    PairTables,
-    ResidualMatrix,
-    fit_tables,
-    leading_logits,
-)
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import row_blocks
 from calibrant.numerics.simplex_kernels import References, SimplexKernels, Trial
@@ -79,7 +59,7 @@ class ConditionalLogit:
     `position` is the entry of each row that was observed; weights add up to the effective number of rows.
     """
 
-    def __init__(self, design: Design, position: Codes, weight: Singles) -> None:
+    def __init__(self, design: multiclass_features.Design, position: Codes, weight: Singles) -> None:
         self.design, self.position, self.weight = design, position, weight
         self.rows = np.arange(len(position))
         self.block = design.block
@@ -88,7 +68,7 @@ class ConditionalLogit:
         outcome = np.zeros(design.slope.shape, np.float32)
         outcome[self.rows, position] = weight
         self.observed = design.totals(outcome)
-        self.information: Information | None = None
+        self.information: multiclass_features.Information | None = None
 
     def start_from_rows(self, offset: Reals, some: Codes) -> None:
         """Begin where a fit to some of the rows ends."""
@@ -109,7 +89,7 @@ class ConditionalLogit:
                 break
         return np.asarray(self.eta - offset)
 
-    def _newton(self, *, steps: int, refreshes: int) -> Factor:
+    def _newton(self, *, steps: int, refreshes: int) -> multiclass_features.Factor:
         """Newton steps from where the fit is; the first `refreshes` of them renew the information matrix."""
         logs = log_softmax(self.eta)
         for number in range(steps):
@@ -143,7 +123,7 @@ class ConditionalLogit:
         hit = logs[self.rows, self.position].astype(np.float64)
         return float(hit @ self.weight) - 0.5 * float(self.precision @ b**2)
 
-    def _update_precision(self, factor: Factor) -> float:
+    def _update_precision(self, factor: multiclass_features.Factor) -> float:
         """Fixed point of the evidence per block; how much it moved, counted in effective parameters."""
         variance, moved = factor.variances(), 0.0
         for j in range(len(FIRST_PRECISION)):
@@ -170,8 +150,8 @@ class Prepared:
     `codes` are (n, F) for F pairs of classes, one for each size of cells, and none with many classes.
     """
 
-    entries: Entries
-    design: Design
+    entries: multiclass_features.Entries
+    design: multiclass_features.Design
     inputs: Singles
     codes: tuple[NDArray[np.uint8], ...]
 
@@ -206,23 +186,25 @@ class Frame:
     """
 
     rows: float
-    features: SharedFeatures
+    features: multiclass_features.SharedFeatures
     mean: Singles
     axes: Singles
-    cells: tuple[PairCells, ...]
+    cells: tuple[matrices.PairCells, ...]
 
     @classmethod
     def of(cls, predicted: Reals, *, logits: bool = False) -> tuple[Frame, Prepared]:
         """The frame of these rows, and the rows prepared by it."""
-        entries = Entries.of(predicted, len(predicted), logits=logits)
+        entries = multiclass_features.Entries.of(predicted, len(predicted), logits=logits)
         logs = entries.logs
         mean = logs.mean(axis=0, dtype=np.float64).astype(np.float32)
         some = logs[:: max(1, len(logs) // 20_000)] - mean
         factor = 1 / (np.sqrt(np.mean(some**2, dtype=np.float64)) + 1e-6)
         few = entries.index is None
         axes = np.ones((1, 1)) if few else _principal_axes(logs, mean)
-        cells = tuple(PairCells.of(logs, *stage) for stage in STAGES) if few else ()
-        frame = cls(len(logs), SharedFeatures.of(entries), mean, (axes * factor).astype(np.float32), cells)
+        cells = tuple(matrices.PairCells.of(logs, *stage) for stage in matrices.STAGES) if few else ()
+        frame = cls(
+            len(logs), multiclass_features.SharedFeatures.of(entries), mean, (axes * factor).astype(np.float32), cells
+        )
         return frame, frame._prepared(entries)
 
     @property
@@ -232,14 +214,14 @@ class Frame:
 
     def prepare(self, predicted: Reals, *, logits: bool = False) -> Prepared:
         """New rows, prepared as those of the frame were."""
-        return self._prepared(Entries.of(predicted, self.rows, logits=logits))
+        return self._prepared(multiclass_features.Entries.of(predicted, self.rows, logits=logits))
 
-    def _prepared(self, entries: Entries) -> Prepared:
+    def _prepared(self, entries: multiclass_features.Entries) -> Prepared:
         codes = tuple(cells.codes(entries.logs) for cells in self.cells)
         return Prepared(entries, self.features.design(entries), self._inputs(entries.logs), codes)
 
     def _inputs(self, logs: Singles) -> Singles:
-        if self.classes <= FEW_CLASSES:
+        if self.classes <= multiclass_features.FEW_CLASSES:
             return (logs - self.mean) * self.axes[0, 0]
         result = np.empty((len(logs), self.axes.shape[1]), np.float32)
         for start in range(0, len(logs), _ROWS):
@@ -329,7 +311,7 @@ class Stages:
     frame: Frame
     coefficients: Floats
     matrix: Floats
-    tables: tuple[PairTables, ...]
+    tables: tuple[matrices.PairTables, ...]
 
     def logs(self, rows: Prepared) -> Reals:
         """Recalibrated log probabilities of all classes."""
@@ -343,23 +325,26 @@ class Stages:
 
     def _of_many(self, rows: Prepared) -> Reals:
         """Every class by the shared function of its own log probability; the leading ones by all features."""
-        entries, features, b = rows.entries, self.frame.features, self.coefficients
+        entries, shared, b = rows.entries, self.frame.features, self.coefficients
         z, classes = entries.logs, entries.classes
-        intercept, slope = np.split(b[SHARED:].astype(np.float32), [classes])
+        intercept, slope = np.split(b[multiclass_features.SHARED :].astype(np.float32), [classes])
         low = -float(np.log(4 * self.frame.rows)) - _BELOW
         grid = np.linspace(low, 0, _GRID)
-        own = features.of_own(log_odds_of_logs(grid)) @ b[1 : 1 + OWN[0]]
+        end = 1 + multiclass_features.OWN[0]
+        own = shared.of_own(multiclass_features.log_odds_of_logs(grid)) @ b[1:end]
         place = np.maximum(np.rint((z - np.float32(low)) * np.float32((_GRID - 1) / -low)), 0).astype(np.int32)
         result: Reals = own.astype(np.float32)[place]
-        top = features.of_top(entries.doubt) @ b[1 + OWN[0] : 1 + OWN[0] + TOP[0]]
-        result += z * (1 + ((b[0] + top)[:, None] / features.scale).astype(np.float32))
-        result += z * (slope / np.float32(features.scale))
+        top = shared.of_top(entries.doubt) @ b[end : end + multiclass_features.TOP[0]]
+        result += z * (1 + ((b[0] + top)[:, None] / shared.scale).astype(np.float32))
+        result += z * (slope / np.float32(shared.scale))
         result += intercept
         index = rows.design.leading
         lead = entries.log_mass + rows.design.linear(b)
         if self.matrix.any():
-            lead += leading_logits(rows.inputs, self.matrix, index)
-        np.put_along_axis(result, index[:, :LEADING], lead[:, :LEADING], axis=1)
+            lead += matrices.leading_logits(rows.inputs, self.matrix, index)
+        np.put_along_axis(
+            result, index[:, : multiclass_features.LEADING], lead[:, : multiclass_features.LEADING], axis=1
+        )
         return log_softmax(result)
 
 
@@ -373,7 +358,7 @@ def fit_stages(
     matrix, logits = fit(shared, rows.inputs[train], offset, seed, None if group is None else group[train])
     tables, logs = [], log_softmax(logits)
     for cells, codes in zip(frame.cells, rows.codes, strict=True):
-        tables.append(fit_tables(cells, codes[train], logs, position, weight))
+        tables.append(matrices.fit_tables(cells, codes[train], logs, position, weight))
         logs = tables[-1].added_to(logs, codes[train], cells)
     return Stages(frame, shared.b, matrix, tuple(tables))
 
@@ -386,7 +371,7 @@ def _fit_few(
     if many:
         some = generator(seed, "first rows of a map").permutation(len(offset))[:FIRST_ROWS]
         shared.start_from_rows(offset, some)
-    matrix = ResidualMatrix(inputs, shared.position, shared.weight)
+    matrix = matrices.ResidualMatrix(inputs, shared.position, shared.weight)
     own = shared.fit(offset, updates=2 if many else 4)
     residual = matrix.fit(offset + own, updates=4)
     own = shared.fit(offset + residual, updates=1)
@@ -398,7 +383,7 @@ def _fit_many(
 ) -> tuple[Floats, Reals]:
     """The same where leading classes and bands are entries; half of the rows choose the precision of the matrix."""
     design = shared.design
-    matrix = LeadingMatrix(inputs, design.leading, shared.position, shared.weight, design.classes)
+    matrix = matrices.LeadingMatrix(inputs, design.leading, shared.position, shared.weight, design.classes)
     first, second = _halves(len(offset), seed, group)
     shared.start_from_rows(offset, first)
     matrix.choose_precision(offset + design.linear(shared.b), first, second)

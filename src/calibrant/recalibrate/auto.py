@@ -18,6 +18,7 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.numerics.rows import mean_and_error as clustered_mean
+from calibrant.recalibrate import model_averaging as averaging
 from calibrant.recalibrate.base import Identity, OneVsRest, Recalibrator, Sample, fitted, predicted
 from calibrant.recalibrate.bayesian_average import BayesianAverage
 from calibrant.recalibrate.export import predicted_expressions
@@ -25,20 +26,7 @@ from calibrant.recalibrate.expressions import Expression, ScoreExpressions, all_
 from calibrant.recalibrate.expressions import kept_from_certainty as kept_inside
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Spline, Temperature
-from calibrant.recalibrate.model_averaging import (
-    HeldOut,
-    Loss,
-    certainty_floor,
-    gain_and_error,
-    held_out_estimate,
-    impossible_seen,
-    kept_from_certainty,
-    mean_and_error,
-    posterior_weights,
-    prior_weights,
-    row_losses,
-    stacking_weights,
-)
+from calibrant.recalibrate.model_averaging import HeldOut, Loss
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, StructuredVectorScaling
 from calibrant.recalibrate.nonparametric import Isotonic
 from calibrant.recalibrate.variational_maps import ConditionalLogit
@@ -191,7 +179,7 @@ class Auto(Recalibrator):
         """
         check_is_fitted(self)
         name, n = f"Gain in {_LOSS_NAMES[self.loss]}", round(self.weight_)
-        return held_out_estimate(self.gain_, self.gain_se_, name=name, folds=self.folds, n=n, level=level)
+        return averaging.held_out_estimate(self.gain_, self.gain_se_, name=name, folds=self.folds, n=n, level=level)
 
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()
@@ -206,7 +194,7 @@ class Auto(Recalibrator):
         self.changed_ = bool(shares[0] < 1)
         self.results_ = _results(templates, tried, shares, self.loss)
         before, after = tried.probabilities[0], self._out_of_fold(tried, shares)
-        self.gain_, error = gain_and_error(before, after, tried.codes, tried.mass, self.loss)
+        self.gain_, error = averaging.gain_and_error(before, after, tried.codes, tried.mass, self.loss)
         self.gain_se_ = error * float(np.sqrt(1 + parts / (self.folds - 1)))
 
     def _shares(self, tried: HeldOut) -> Floats:
@@ -215,14 +203,14 @@ class Auto(Recalibrator):
         if given is not None:
             return given
         if self.combine == "average":
-            return posterior_weights(prior_weights(number), -tried.losses("log_loss") @ tried.mass)
+            return averaging.posterior_weights(averaging.prior_weights(number), -tried.losses("log_loss") @ tried.mass)
         losses = tried.losses(self.loss)
         if self.combine == "stack":
-            shares = stacking_weights(tried.probabilities, tried.codes, tried.mass, self.loss)
+            shares = averaging.stacking_weights(tried.probabilities, tried.codes, tried.mass, self.loss)
         else:
             shares = np.eye(number)[int(np.argmin(losses @ tried.mass))]
-        mixture = row_losses(tried.mixture(shares), tried.codes, self.loss)
-        gain, error = mean_and_error(losses[0] - mixture, tried.mass)
+        mixture = averaging.row_losses(tried.mixture(shares), tried.codes, self.loss)
+        gain, error = averaging.mean_and_error(losses[0] - mixture, tried.mass)
         return np.eye(number)[0] if self.cautious and not gain > error else shares
 
     def _given(self, classes: int) -> Floats | None:
@@ -261,7 +249,7 @@ class Auto(Recalibrator):
         mixed = parts[0] if len(parts) == 1 else mixed
         if self.combine != "average":
             return mixed
-        floor = certainty_floor(self.weight_)
+        floor = averaging.certainty_floor(self.weight_)
         if scores.classes > 2:
             return all_at_least(mixed, scores.probabilities, floor)
         q = kept_inside(mixed[1], scores.probability, floor)
@@ -269,7 +257,7 @@ class Auto(Recalibrator):
 
     def _bounded(self, q: Floats, p: Floats) -> Floats:
         """An average never makes certain; a map that was asked for is taken as it is."""
-        return kept_from_certainty(q, p, self.weight_) if self.combine == "average" else q
+        return averaging.kept_from_certainty(q, p, self.weight_) if self.combine == "average" else q
 
     def _templates(self, scores: Scores) -> list[Recalibrator]:
         """The candidates, the identity first; notes the default ones that are left out."""
@@ -307,16 +295,16 @@ def default_candidates(classes: int, combine: Combine) -> list[Recalibrator]:
 
 def _results(templates: list[Recalibrator], tried: HeldOut, shares: Floats, loss: Loss) -> list[dict[str, Any]]:
     rows, losses, briers = [], tried.losses(loss), tried.losses("brier")
-    infinite = [loss == "log_loss" and impossible_seen(p, tried.codes) for p in tried.probabilities]
+    infinite = [loss == "log_loss" and averaging.impossible_seen(p, tried.codes) for p in tried.probabilities]
     for m, (template, share) in enumerate(zip(templates, shares, strict=True)):
-        mean, mean_se = mean_and_error(losses[m], tried.mass)
-        gain, gain_se = mean_and_error(losses[0] - losses[m], tried.mass)
+        mean, mean_se = averaging.mean_and_error(losses[m], tried.mass)
+        gain, gain_se = averaging.mean_and_error(losses[0] - losses[m], tried.mass)
         if infinite[m]:
             mean = mean_se = np.inf
         if m > 0 and (infinite[0] or infinite[m]):  # of two infinite losses none is known to be larger
             gain, gain_se = np.inf if not infinite[m] else -np.inf if not infinite[0] else 0.0, np.inf
         row = {"loss": mean, "loss_se": mean_se, "gain": gain, "gain_se": gain_se, "weight": float(share)}
-        row["brier_gain"], row["brier_gain_se"] = mean_and_error(briers[0] - briers[m], tried.mass)
+        row["brier_gain"], row["brier_gain_se"] = averaging.mean_and_error(briers[0] - briers[m], tried.mass)
         rows.append({"name": repr(template), **row})
     return sorted(rows, key=lambda row: float(row["loss"]))
 
@@ -432,7 +420,7 @@ def gain(
 
     def estimate(name: str, found: tuple[float, float], times: float) -> Estimate:
         n = number_of_rows(data)
-        return held_out_estimate(found[0], found[1] * times, name=name, folds=folds, n=n, level=level)
+        return averaging.held_out_estimate(found[0], found[1] * times, name=name, folds=folds, n=n, level=level)
 
     before, after = (_mean_loss(p, tried, score, unit) for p in tried.probabilities)
     loss, paired = _LOSS_NAMES[score].capitalize(), _paired_gain(tried, score, unit)
@@ -457,21 +445,21 @@ def _in_folds(data: Binary | Multiclass | BinTable, folds: int, seed: int) -> tu
 
 def _mean_loss(p: Floats, tried: HeldOut, loss: Loss, cluster: NDArray[Any] | None) -> tuple[float, float]:
     """The mean loss and its standard error; infinite where an outcome of probability 0 was observed."""
-    if loss == "log_loss" and impossible_seen(p, tried.codes):
+    if loss == "log_loss" and averaging.impossible_seen(p, tried.codes):
         return np.inf, np.inf
-    return _clustered(row_losses(p, tried.codes, loss), tried.mass, cluster)
+    return _clustered(averaging.row_losses(p, tried.codes, loss), tried.mass, cluster)
 
 
 def _paired_gain(tried: HeldOut, loss: Loss, cluster: NDArray[Any] | None) -> tuple[float, float]:
     """The mean of loss before less loss after, and its standard error."""
     before, after = tried.probabilities
-    if loss == "log_loss" and impossible_seen(after, tried.codes):
-        return (0.0 if impossible_seen(before, tried.codes) else -np.inf), np.inf
-    gain, error = gain_and_error(before, after, tried.codes, tried.mass, loss)
-    difference = row_losses(before, tried.codes, loss) - row_losses(after, tried.codes, loss)
+    if loss == "log_loss" and averaging.impossible_seen(after, tried.codes):
+        return (0.0 if averaging.impossible_seen(before, tried.codes) else -np.inf), np.inf
+    gain, error = averaging.gain_and_error(before, after, tried.codes, tried.mass, loss)
+    difference = averaging.row_losses(before, tried.codes, loss) - averaging.row_losses(after, tried.codes, loss)
     return gain, max(error, _clustered(difference, tried.mass, cluster)[1])
 
 
 def _clustered(values: Floats, mass: Floats, cluster: NDArray[Any] | None) -> tuple[float, float]:
     """The mean and its standard error, over clusters where there are some; `mass` may count rows."""
-    return mean_and_error(values, mass) if cluster is None else clustered_mean(values, mass, cluster)
+    return averaging.mean_and_error(values, mass) if cluster is None else clustered_mean(values, mass, cluster)

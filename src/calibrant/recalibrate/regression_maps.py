@@ -21,16 +21,8 @@ from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.smoothers import pool_adjacent_violators
+from calibrant.recalibrate import regression_base as base
 from calibrant.recalibrate.nonparametric import block_ends
-from calibrant.recalibrate.regression_base import (
-    OutputRecalibrator,
-    Remapped,
-    SpreadRecalibrator,
-    Stretched,
-    as_distribution,
-    center_of,
-    stretched,
-)
 from calibrant.table.binning import Cut, Distinct, EqualMass
 from calibrant.table.bintable import BinTable
 
@@ -45,7 +37,7 @@ NORMAL_MAD = 0.6744897501960817
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class StdScaling(SpreadRecalibrator):
+class StdScaling(base.SpreadRecalibrator):
     r"""STD scaling: every spread times one factor s, the counterpart of temperature scaling for regression.
 
     Parameters
@@ -120,7 +112,7 @@ SKEWED = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ExchangeableStretch(OutputRecalibrator):
+class ExchangeableStretch(base.OutputRecalibrator):
     r"""Shift and stretch of an ensemble about its own mean, which leave a calibrated ensemble calibrated.
 
     .. math:: x_j \mapsto \bar x + a s + c\,(x_j - \bar x)
@@ -181,14 +173,14 @@ class ExchangeableStretch(OutputRecalibrator):
         shift, factor = 0.0, solve(data)
         if not factor > 0:
             fail("All errors are zero: no spread would be small enough.", ValueError)
-        weight = stands_out(_t_value(stretched(data, factor).z(), data.weight)) if self.shift else 0.0
+        weight = stands_out(_t_value(base.stretched(data, factor).z(), data.weight)) if self.shift else 0.0
         if weight > 0:
             for _ in range(4):  # alternating: the mean hardly depends on the stretch
-                shift += _shift_step(stretched(data, factor, shift))
-                factor = solve(stretched(data, 1.0, shift))
+                shift += _shift_step(base.stretched(data, factor, shift))
+                factor = solve(base.stretched(data, 1.0, shift))
             shift *= weight
-            factor = solve(stretched(data, 1.0, shift))
-        moved = stretched(data, 1.0, shift)
+            factor = solve(base.stretched(data, 1.0, shift))
+        moved = base.stretched(data, 1.0, shift)
         evidence = abs(_t_value(common.rank_scores(moved)[:, 1], data.weight, spread=1.0))
         if not by_ranks:
             squares = common.pooled_squares(common.squared_t(moved), data.draws.shape[1])
@@ -197,7 +189,7 @@ class ExchangeableStretch(OutputRecalibrator):
 
     def _transform(self, task: Forecast) -> Forecast:
         self._require_kind(task)
-        return stretched(task, self.outputs_[0]["stretch"], self.outputs_[0]["shift"])
+        return base.stretched(task, self.outputs_[0]["stretch"], self.outputs_[0]["shift"])
 
     def _try(self) -> None:
         self._transform(Samples([0.0, 0.0], [[-1.0, 1.0], [0.0, 1e3]]))
@@ -235,12 +227,12 @@ def _rank_stretch(task: Samples) -> float:
     low, high = np.log(1e-3), np.log(1e3)
     for _ in range(40):
         middle = (low + high) / 2
-        wide = common.mean_of(common.rank_scores(stretched(task, float(np.exp(middle))))[:, 1], task.weight) > 0
+        wide = common.mean_of(common.rank_scores(base.stretched(task, float(np.exp(middle))))[:, 1], task.weight) > 0
         low, high = (middle, high) if wide else (low, middle)
     return float(np.exp((low + high) / 2))
 
 
-class VarianceIsotonic(SpreadRecalibrator):
+class VarianceIsotonic(base.SpreadRecalibrator):
     """Isotonic regression of the squared error on the predicted spread.
 
     Levels are joined by straight lines between the blocks, and go on unchanged beyond the first and the last. Many rows
@@ -270,7 +262,7 @@ class VarianceIsotonic(SpreadRecalibrator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class VarianceHistogram(SpreadRecalibrator):
+class VarianceHistogram(base.SpreadRecalibrator):
     """Histogram binning of the spread: each bin's spread becomes its root mean square error.
 
     Parameters
@@ -309,7 +301,7 @@ class VarianceHistogram(SpreadRecalibrator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SpreadSpline(SpreadRecalibrator):
+class SpreadSpline(base.SpreadRecalibrator):
     r"""A smooth map of the logarithm of the spread, fitted by likelihood.
 
     .. math:: \log \sigma' = \log \sigma + b(\log \sigma)
@@ -392,10 +384,10 @@ def _likeliest_factor(task: Distribution) -> float:
     if task.discrete:
         message = "A distribution of counts cannot be stretched: its likelihood is that of whole numbers."
         raise validation.UnsupportedPredictions(message)
-    center, y = center_of(task), task.y_true
+    center, y = base.center_of(task), task.y_true
     typical = float(np.median(np.abs(y - center) / np.maximum(task.quantile(0.75) - task.quantile(0.25), 1e-300)))
     start = max(2 * typical, 1e-12)
-    return _minimiser(lambda s: -common.mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight), start)
+    return _minimiser(lambda s: -common.mean_of(base.Stretched(task.dist, center, s).logpdf(y), task.weight), start)
 
 
 def _minimiser(loss: Any, start: float) -> float:
@@ -432,7 +424,7 @@ def _warn_if_carried_by_one(z: Floats, std: Floats, weight: Floats | None) -> No
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CdfIsotonic(OutputRecalibrator):
+class CdfIsotonic(base.OutputRecalibrator):
     r"""Kuleshov's recalibration: the new distribution function is R(F(y)), with R isotonic.
 
     The points to fit are :math:`(F_t(y_t), \hat P(F_t(y_t)))`, and P̂, the share of recalibration rows with a smaller
@@ -467,7 +459,7 @@ class CdfIsotonic(OutputRecalibrator):
     nodes: int = 4096
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        u = as_distribution(task).pit()[1]
+        u = base.as_distribution(task).pit()[1]
         order = np.argsort(u)
         weight = np.ones(len(u)) if task.weight is None else task.weight[order]
         running = np.cumsum(weight)
@@ -484,5 +476,5 @@ class CdfIsotonic(OutputRecalibrator):
 
     def _transform(self, task: Forecast) -> Distribution:
         maps = [(learnt["u"], learnt["p"]) for learnt in self.outputs_]
-        dist = Remapped(as_distribution(task).dist, maps)
+        dist = base.Remapped(base.as_distribution(task).dist, maps)
         return Distribution(task.y_true, dist, weight=task.weight, group=task.group)
