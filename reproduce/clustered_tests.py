@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit, fdtrc, ndtr
 
 import calibrant as cal
-from calibrant.inference.clustered_scores import ClusteredScore
+from calibrant.inference.calibration_tests import ClusteredScore
 
 OUTPUT = Path(__file__).parent / "results" / "clustered_tests.csv"
 CLUSTERS = (8, 12, 20, 40, 100, 300)

@@ -10,7 +10,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Blend, PowerCurve, UniformScores, World
-from calibrant.simulate.calibration_curves import as_curve
+from calibrant.simulate.worlds import as_curve
 from reproduce.coverage_files import Line
 
 DRAWS = 299

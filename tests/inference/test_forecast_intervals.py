@@ -10,7 +10,7 @@ import calibrant as cal
 from calibrant.estimators.regression_common import cell_scores
 from calibrant.inference import LogScale, Wilson
 from calibrant.inference.forecast_intervals import _COUNTS, _FEWEST, _MOST, CoverageByGroup, LogMeanSquare, _Cells
-from calibrant.inference.sample import ForecastClusters
+from calibrant.inference.inversion.spread_fit import ForecastClusters
 from tests.inference.spreads import forecasts
 
 

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import calibrant as cal
 from calibrant.estimators import GaussianKernel, LaplaceKernel
 from calibrant.inference import IsotonicBand, LargestGapBound, NormBand, norm_bounds
-from calibrant.inference.residual_noise import ResidualNoise
+from calibrant.inference.norm_bounds import ResidualNoise
 from calibrant.simulate import UniformScores, World
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable

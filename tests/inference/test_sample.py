@@ -7,11 +7,11 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import calibrant as cal
-from calibrant.inference.clustered_scores import ClusteredRows
+from calibrant.inference.calibration_tests import ClusteredRows
+from calibrant.inference.inversion.spread_fit import ForecastClusters
 from calibrant.inference.sample import (
     SLOPE_SHARE,
     EventRate,
-    ForecastClusters,
     Sample,
     _cross_sums,
     carrying,

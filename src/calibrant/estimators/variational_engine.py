@@ -18,22 +18,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions, binary
 from calibrant.data.validation import fail, fraction
-from calibrant.estimators.cross_fitting import (
-    CrossFitted,
-    Distance,
-    Norm,
-    binary_rows,
-    divided,
-    divisions,
-    folds_of,
-    multiclass_rows,
-    norm_label,
-    recalibrated,
-    recalibrator_name,
-    size_bound,
-    table_cells,
-    tables_by_fold,
-)
+from calibrant.estimators import cross_fitting as cross
 from calibrant.estimators.proper_scores import check_floor, floored, log_provenance
 from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
@@ -179,7 +164,7 @@ class Settings:
 class Variational:
     """Cross-fitted rows, one `CrossFitted` per repeat, and the estimates they give."""
 
-    runs: list[CrossFitted]
+    runs: list[cross.CrossFitted]
     settings: Settings
     method: str
     source: Source
@@ -195,13 +180,13 @@ class Variational:
         repeats = 1 if split or tables else settings.repeats or _divisions(source, settings)
         seeds, targets = [[settings.seed, repeat] for repeat in range(repeats)], [TRAINING_PARTS] if split else None
         if isinstance(source, Multiclass) and settings.top_label != "reduced":  # in the same order for every seed
-            rows = multiclass_rows(source, settings.sizes, seeds[0])
-            others = [folds_of(rows, settings.sizes, seed) for seed in seeds[1:]]
-            runs = divided(rows, [rows.fold, *others], settings.recalibrator, targets=targets)
+            rows = cross.multiclass_rows(source, settings.sizes, seeds[0])
+            others = [cross.folds_of(rows, settings.sizes, seed) for seed in seeds[1:]]
+            runs = cross.divided(rows, [rows.fold, *others], settings.recalibrator, targets=targets)
         else:
             unfitted = (_rows(source, settings, seed) for seed in seeds)
-            runs = [recalibrated(rows, settings.recalibrator, targets=targets) for rows in unfitted]
-        name = recalibrator_name(settings.recalibrator, runs[0].columns)
+            runs = [cross.recalibrated(rows, settings.recalibrator, targets=targets) for rows in unfitted]
+        name = cross.recalibrator_name(settings.recalibrator, runs[0].columns)
         if split:
             runs = [_evaluation_part(rows) for rows in runs]
         if settings.top_label == "full":
@@ -210,7 +195,7 @@ class Variational:
         again = f" x {len(runs)}" if len(runs) > 1 else ""
         return cls(runs, settings, f"{folds}{again}, {name}", source)
 
-    def error(self, norm: Norm) -> Estimate:
+    def error(self, norm: cross.Norm) -> Estimate:
         """The calibration error in one norm."""
         of = self._of
         name = "Variational confidence error" if self.runs[0].confidence else "Variational error"
@@ -229,7 +214,7 @@ class Variational:
             return "vector" if self.runs[0].columns > 1 else "score"
         return "confidence given vector" if self.settings.top_label == "full" else "confidence"
 
-    def part(self, norm: Norm, part: Part) -> Estimate:
+    def part(self, norm: cross.Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""
         if self.runs[0].columns > 1:
             fail("Over- and underconfidence of multiclass data are those of the top label.", ValueError)
@@ -240,7 +225,7 @@ class Variational:
         if score not in ("brier", "log_loss"):
             fail(f"score must be 'brier' or 'log_loss', got {score!r}.", ValueError)
 
-        def losses(rows: CrossFitted) -> Floats:
+        def losses(rows: cross.CrossFitted) -> Floats:
             return np.concatenate([_losses(part, score, self.settings.floor) for part in rows.blocks()])
 
         value, error = self._mean(losses)
@@ -248,20 +233,20 @@ class Variational:
         details = {"standard_error": error, **details}
         return Estimate(value, name=f"Refinement ({score})", method=method, n=self.runs[0].n, details=details)
 
-    def _estimate(self, norm: Norm, part: Part, name: str, **details: Any) -> Estimate:
+    def _estimate(self, norm: cross.Norm, part: Part, name: str, **details: Any) -> Estimate:
         (value, error), method = self._values(norm, part), self.method
         if norm == "kl":
             method, more = self._provenance(lambda rows: self._contributions(rows, norm, part))
             details |= more
-        name, interval = f"{name} ({norm_label(norm)})", self._interval(norm, part, value, error)
+        name, interval = f"{name} ({cross.norm_label(norm)})", self._interval(norm, part, value, error)
         details = {"standard_error": error, **details}
         return Estimate(value, name=name, method=method, n=self.runs[0].n, interval=interval, details=details)
 
-    def _values(self, norm: Norm, part: Part) -> tuple[float, float]:
+    def _values(self, norm: cross.Norm, part: Part) -> tuple[float, float]:
         """Estimate and plain standard error."""
         return self._mean(lambda rows: self._contributions(rows, norm, part))
 
-    def _contributions(self, rows: CrossFitted, norm: Norm, part: Part) -> Floats:
+    def _contributions(self, rows: cross.CrossFitted, norm: cross.Norm, part: Part) -> Floats:
         """Per entry; those of the other side count as zero."""
         values = rows.contributions(norm, floor=self.settings.floor)
         if part == "all":
@@ -272,7 +257,7 @@ class Variational:
         counted = (over == (part == "over")) & ~(around_half & (f == 0.5))
         return np.where(counted, values, 0.0)
 
-    def _mean(self, values_of: Callable[[CrossFitted], Floats]) -> tuple[float, float]:
+    def _mean(self, values_of: Callable[[cross.CrossFitted], Floats]) -> tuple[float, float]:
         """Mean over the entries and its plain standard error, averaged over the repeats."""
         found = []
         for rows in self.runs:
@@ -281,7 +266,7 @@ class Variational:
         value, error = np.mean(found, axis=0)
         return float(value), float(error)
 
-    def _provenance(self, values_of: Callable[[CrossFitted], Floats]) -> tuple[str, dict[str, Any]]:
+    def _provenance(self, values_of: Callable[[cross.CrossFitted], Floats]) -> tuple[str, dict[str, Any]]:
         """Method and details of a mean of log scores: its floor, or the rows that make it infinite."""
         rows = self.runs[0]
         infinite = np.flatnonzero(~np.isfinite(values_of(rows)))
@@ -292,7 +277,7 @@ class Variational:
         count = round(float(rows.weight[infinite].sum())) if counted or not len(infinite) else None
         return log_provenance(self.method, self.settings.floor, infinite=count, first=_first_certain_miss(self.source))
 
-    def _interval(self, norm: Norm, part: Part, value: float, error: float) -> Interval | None:
+    def _interval(self, norm: cross.Norm, part: Part, value: float, error: float) -> Interval | None:
         bound = self.settings.bound
         if bound is None:
             return None
@@ -302,9 +287,9 @@ class Variational:
             low, shared = value - float(ndtri(bound.level)) * bound.inflation * error, "approximate: folds share rows"
             return Interval(low, math.inf, bound.level, repr(bound), side="lower", assumption=shared)
         rows = self.runs[0]
-        if rows.columns == 1 and not isinstance(norm, str | Distance):
+        if rows.columns == 1 and not isinstance(norm, str | cross.Distance):
             norm = 1.0  # contributions to the others have no bound, and none of them is below the L1 error
-        size = size_bound(norm, rows.columns)
+        size = cross.size_bound(norm, rows.columns)
         if norm == "kl":  # any map gives a valid bound, so one with bounded losses is taken; gains may be cut
             rows = rows.with_map((1 - MIXED) * rows.fitted + MIXED * rows.predicted)
             size = float(-np.log(MIXED))
@@ -325,24 +310,24 @@ def _source(data: Any, y_prob: ArrayLike | None) -> Source:
 def _divisions(source: Source, settings: Settings) -> int:
     """Divisions into folds that are averaged where the user does not say how many."""
     vectors = isinstance(source, Multiclass) and settings.top_label != "reduced" and settings.recalibrator is None
-    return divisions(len(source), source.y_prob.shape[1]) if vectors and isinstance(source, Multiclass) else 1
+    return cross.divisions(len(source), source.y_prob.shape[1]) if vectors and isinstance(source, Multiclass) else 1
 
 
-def _rows(source: Source, settings: Settings, seed: list[int]) -> CrossFitted:
+def _rows(source: Source, settings: Settings, seed: list[int]) -> cross.CrossFitted:
     """The entries of a task or table in folds."""
     if isinstance(source, BinTable):
-        return table_cells(source, settings.sizes, seed)
+        return cross.table_cells(source, settings.sizes, seed)
     if isinstance(source, Binary):
-        return replace(binary_rows(source, settings.sizes, seed), confidence=isinstance(source, Confidence))
+        return replace(cross.binary_rows(source, settings.sizes, seed), confidence=isinstance(source, Confidence))
     if not isinstance(source, Predictions):
-        return tables_by_fold(source)
+        return cross.tables_by_fold(source)
     if not isinstance(source, Multiclass):
         wrong = type(source).__name__
         fail(f"The variational estimate needs Binary or Multiclass predictions, got {wrong}.", TypeError)
     return _rows(source.top_label(), settings, seed)
 
 
-def _evaluation_part(rows: CrossFitted) -> CrossFitted:
+def _evaluation_part(rows: cross.CrossFitted) -> cross.CrossFitted:
     """The last fold of a split sample, which must be of independent rows without weights."""
     if rows.cluster is not None or not np.array_equal(rows.weight, rows.weight_squares):
         fail(
@@ -355,7 +340,7 @@ def _evaluation_part(rows: CrossFitted) -> CrossFitted:
     return replace(part, n=round(float(part.weight.sum())))
 
 
-def _top(rows: CrossFitted) -> CrossFitted:
+def _top(rows: cross.CrossFitted) -> cross.CrossFitted:
     """The predicted class alone, with the map of the whole vector."""
     if rows.columns == 1:
         return rows
@@ -365,7 +350,7 @@ def _top(rows: CrossFitted) -> CrossFitted:
     return replace(rows, confidence=True, observed=right, predicted=f, recalibrated=g)
 
 
-def _losses(rows: CrossFitted, score: str, floor: float) -> Floats:
+def _losses(rows: cross.CrossFitted, score: str, floor: float) -> Floats:
     g, y = rows.fitted, rows.outcome
     if score == "brier":
         return np.einsum("nd,nd->n", g - y, g - y)
@@ -376,7 +361,7 @@ def _losses(rows: CrossFitted, score: str, floor: float) -> Floats:
         return -np.log(np.einsum("nd,nd->n", g, y))
 
 
-def _standard_error(rows: CrossFitted, values: Floats) -> float:
+def _standard_error(rows: cross.CrossFitted, values: Floats) -> float:
     """Of the weighted mean, with clusters (if there are any) as units; infinite if a value is."""
     if not np.isfinite(values).all():
         return float("inf")

@@ -1,5 +1,6 @@
 from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
+from .calibration_tests import ClusteredScore as ClusteredScore
 from .calibration_tests import Cox as Cox
 from .calibration_tests import HosmerLemeshow as HosmerLemeshow
 from .calibration_tests import KernelTest as KernelTest
@@ -10,7 +11,6 @@ from .changes_over_time import Change as Change
 from .changes_over_time import OverTime as OverTime
 from .changes_over_time import Period as Period
 from .changes_over_time import over_time as over_time
-from .clustered_scores import ClusteredScore as ClusteredScore
 from .comparison import Comparison as Comparison
 from .comparison import PairedCrossFits as PairedCrossFits
 from .comparison import compare as compare

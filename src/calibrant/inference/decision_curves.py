@@ -17,8 +17,7 @@ from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
-from calibrant.inference.residual_noise import require_clusters
-from calibrant.inference.sample import Sample, design_effect
+from calibrant.inference.sample import Sample, design_effect, require_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits, mid_p_interval
 from calibrant.results.estimate import Estimate, Interval, plain_fields
@@ -533,7 +532,7 @@ class _Moves:
         """From the fine table of the rows."""
         table = Sample.of(data, needed_by="miscalibration_cost").table
         events = table.observed / table.total
-        size = table.total**2 / float(table.weight_squares.sum())
+        size = table.population.effective_n
         if isinstance(data, Binary) and data.group is not None:
             rows = Sample.of_rows(data)
             size /= design_effect([rows.row_share * rows.residual], rows.cluster)

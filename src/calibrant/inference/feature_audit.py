@@ -16,8 +16,8 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Gaussian, Quantiles
 from calibrant.data.predictions import Binary, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import UnsupportedPredictions, fail
-from calibrant.inference.clustered_scores import ClusteredScore
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.calibration_tests import ClusteredScore
+from calibrant.inference.sample import LEAST_CLUSTERS
 from calibrant.inference.segments import Segment, segments
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.boosting import Growth, table_p_value

@@ -12,20 +12,12 @@ from scipy.special import chdtri, ndtr, ndtri
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.validation import fail
-from calibrant.estimators.regression_common import (
-    cell_scores,
-    mean_of,
-    pooled_squares,
-    rank_scores,
-    squared_t,
-    stretch_factor,
-)
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import covered
 from calibrant.estimators.regression_spread import stretch_slope
 from calibrant.inference.forecast_places import nearest_division
+from calibrant.inference.inversion import spread_fit
 from calibrant.inference.inversion.spread import TAILS
-from calibrant.inference.inversion.spread_fit import NO_ERRORS, SpreadCells, missing_mass, require_errors
-from calibrant.inference.sample import FEW_EFFECTIVE, LEAST_EFFECTIVE, ForecastClusters, forecast_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
@@ -65,7 +57,7 @@ class Wilson:
         if losses is None or not isinstance(data, Forecast):
             fail(f"Wilson needs a share of rows of a forecast, such as coverage, not {estimate!r}.")
         inside = losses(data)
-        share, clusters = min(max(float(estimate), 0.0), 1.0), forecast_clusters(data, len(inside))
+        share, clusters = min(max(float(estimate), 0.0), 1.0), spread_fit.forecast_clusters(data, len(inside))
         words = "independent rows (or clusters)"
         if clusters is None:
             size, reach = effective_n(data.flat_weight, len(inside)), float(ndtri((1 + level) / 2))
@@ -88,7 +80,7 @@ def wilson_limits(share: float, size: float, reach: float) -> tuple[float, float
     return 0.0 if share == 0 else float(middle - width), 1.0 if share == 1 else float(middle + width)
 
 
-def mean_variance(residual: Floats, clusters: ForecastClusters) -> float:
+def mean_variance(residual: Floats, clusters: spread_fit.ForecastClusters) -> float:
     """Jackknife variance over clusters of the mean of a column whose residuals from it these are."""
     number = len(clusters.size)
     sums = np.bincount(clusters.label, clusters.share * residual)
@@ -107,15 +99,15 @@ class LogMeanSquare:
     error: float
     missing: float
     heavy_tails: bool
-    clusters: ForecastClusters | None = None
+    clusters: spread_fit.ForecastClusters | None = None
 
     @classmethod
     def of(cls, data: Any, *, needed_by: str) -> LogMeanSquare:
         """From forecasts that have a standard deviation, or a fine table of them."""
         if isinstance(data, Samples):
             return cls._of_ensemble(data)
-        cells = SpreadCells.of(data, needed_by=needed_by)
-        require_errors(cells)
+        cells = spread_fit.SpreadCells.of(data, needed_by=needed_by)
+        spread_fit.require_errors(cells)
         mean, size = cells.mean_square, cells.effective_n
         if cells.clusters is not None and cells.row_second is not None:
             size = cells.clusters.effective
@@ -126,30 +118,30 @@ class LogMeanSquare:
             variance = squares * size / max(size - 1, 1.0)
         else:
             variance = max(float(cells.fourth.sum()) / mean**2 - 1, 0.0) / max(size - 1, 1.0)
-        if cells.clusters is None and size < FEW_EFFECTIVE:
-            if size < LEAST_EFFECTIVE - 1e-9:
+        if cells.clusters is None and size < spread_fit.FEW_EFFECTIVE:
+            if size < spread_fit.LEAST_EFFECTIVE - 1e-9:
                 message = "The rows count as {:.3g}, too few for an interval or test of the spread: give {}."
-                fail(message.format(size, LEAST_EFFECTIVE))
+                fail(message.format(size, spread_fit.LEAST_EFFECTIVE))
             variance = max(variance, 2 / size)  # few errors that happen to be alike: no more certain than normal ones
         kurtosis = 1 + variance * size
-        missing = missing_mass(kurtosis, cells.largest_share)
+        missing = spread_fit.missing_mass(kurtosis, cells.largest_share)
         tails = cells.heavy_tails(size, kurtosis)
         return cls(float(np.log(mean)), float(np.sqrt(variance)), missing, tails, cells.clusters)
 
     @classmethod
     def _of_ensemble(cls, data: Samples) -> LogMeanSquare:
         """The logarithm of the squared stretch of an ensemble; its terms are bounded, so that none can be missing."""
-        factor = stretch_factor(data)
+        factor = common.stretch_factor(data)
         if factor == 0:
-            fail(NO_ERRORS.format(n=len(data)))
-        residual = pooled_squares(squared_t(data) / factor**2, data.draws.shape[1]) - 1
-        slope, clusters = stretch_slope(data, factor), forecast_clusters(data, len(data))
+            fail(spread_fit.NO_ERRORS.format(n=len(data)))
+        residual = common.pooled_squares(common.squared_t(data) / factor**2, data.draws.shape[1]) - 1
+        slope, clusters = stretch_slope(data, factor), spread_fit.forecast_clusters(data, len(data))
         if clusters is None:
             size = effective_n(data.weight, len(data))
-            variance = mean_of(residual**2, data.weight) / max(size - 1, 1.0) / slope**2
+            variance = common.mean_of(residual**2, data.weight) / max(size - 1, 1.0) / slope**2
         else:
             variance = mean_variance(residual, clusters)
-            floor = mean_of(residual**2, data.weight) / clusters.normal_rows(clusters.correlation**2)
+            floor = common.mean_of(residual**2, data.weight) / clusters.normal_rows(clusters.correlation**2)
             variance = max(variance, floor) / slope**2
         return cls(2 * float(np.log(factor)), float(np.sqrt(variance)), 0.0, heavy_tails=False, clusters=clusters)
 
@@ -177,7 +169,7 @@ class LogMeanSquare:
         return self.value - reach, self.value + above + self.missing
 
 
-def _log_variance(squares: Floats, clusters: ForecastClusters) -> float:
+def _log_variance(squares: Floats, clusters: spread_fit.ForecastClusters) -> float:
     """Jackknife variance over clusters of the logarithm of a mean of squares."""
     number, terms = len(clusters.size), np.bincount(clusters.label, clusters.share * squares)
     rest = np.maximum(terms.sum() - terms, 1e-300) / (1 - clusters.size)
@@ -373,7 +365,7 @@ class _Cells:
             edges = np.concatenate([[0.0], data.levels, [1.0]])
         else:
             edges = np.arange(data.draws.shape[1] + 2) / (data.draws.shape[1] + 1)
-        share, scores = np.diff(edges), cell_scores(edges)
+        share, scores = np.diff(edges), common.cell_scores(edges)
         values = data.values if isinstance(data, Quantiles) else data.draws
         if nominal is None or (values == data.y_true[:, None]).any():
             return cls(share, scores, None, 0.0)
@@ -384,7 +376,7 @@ class _Cells:
     def row_scores(self, data: Quantiles | Samples) -> Floats:
         """The scores of each row; outcomes that tie with draws or quantiles share those of the cells they touch."""
         if isinstance(data, Samples):
-            scores = rank_scores(data)
+            scores = common.rank_scores(data)
         else:
             first = (data.values < data.y_true[:, None]).sum(axis=1)
             last = (data.values <= data.y_true[:, None]).sum(axis=1)

@@ -10,14 +10,7 @@ from scipy.special import chdtrc, kolmogorov, ndtr, stdtr, stdtrit
 
 from calibrant.data.forecasts import Distribution, Gaussian, Samples
 from calibrant.data.validation import fail
-from calibrant.estimators.regression_common import (
-    ForecastData,
-    forecast,
-    ratio_variance,
-    spread_table,
-    table_kurtosis,
-    table_or_forecast,
-)
+from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_coverage import pit_curve
 from calibrant.estimators.regression_spread import mean_squared_z
 from calibrant.inference.forecast_intervals import LogMeanSquare
@@ -46,11 +39,11 @@ class MeanSquaredZ:
     'mean z^2 = 0.2391'
     """
 
-    def test(self, data: ForecastData) -> Significance:
+    def test(self, data: common.ForecastData) -> Significance:
         """Two-sided."""
         value = mean_squared_z(data)
         perfect = float(np.log(value.details["null"]["mean"]))  # 0 but for ensembles, whose spread is itself uncertain
-        z = LogMeanSquare.of(table_or_forecast(data, None, None), needed_by="MeanSquaredZ").statistic(perfect)
+        z = LogMeanSquare.of(common.table_or_forecast(data, None, None), needed_by="MeanSquaredZ").statistic(perfect)
         return Significance(z, float(2 * ndtr(-abs(z))), method=f"mean z^2 = {float(value):.4g}", n=value.n)
 
 
@@ -70,9 +63,9 @@ class PitUniformity:
     (True, True)
     """
 
-    def test(self, data: ForecastData) -> Significance:
+    def test(self, data: common.ForecastData) -> Significance:
         """Large values are evidence against calibration."""
-        task: Any = forecast(data, None, None)
+        task: Any = common.forecast(data, None, None)
         curve = pit_curve(task)
         root = np.sqrt(curve.size)
         distance = curve.distance(np.inf)
@@ -103,11 +96,11 @@ class SpreadChiSquare:
 
     bins: Cut | int = EqualMass(10)
 
-    def test(self, data: ForecastData) -> Significance:
+    def test(self, data: common.ForecastData) -> Significance:
         """Large values are evidence against calibration."""
-        table, words = spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")
+        table, words = common.spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")
         some = table.filled()
-        variance = ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9))
+        variance = common.ratio_variance(some, max(common.table_kurtosis(table), 1 + 1e-9))
         ratio = some.observed_mean / some.predicted_mean
         z = (np.cbrt(ratio) - (1 - variance / 9)) / np.sqrt(variance / 9)
         statistic = float(z @ z)
@@ -135,9 +128,9 @@ class Moments:
     (True, True)
     """
 
-    def test(self, data: ForecastData) -> Significance:
+    def test(self, data: common.ForecastData) -> Significance:
         """The statistic is the smallest p-value over its share."""
-        claimed = _claimed(forecast(data, None, None))
+        claimed = _claimed(common.forecast(data, None, None))
         z = claimed.z()
         weight = np.ones(len(z)) if claimed.flat_weight is None else claimed.flat_weight
         clusters = row_clusters(claimed, len(z))
@@ -145,7 +138,7 @@ class Moments:
         if few.reason:
             return Significance(np.nan, np.nan, method=repr(self), n=len(claimed), details=few._asdict())
         statistics = {"bias": _ratio(z, weight, clusters)}
-        table = table_or_forecast(claimed, None, None)
+        table = common.table_or_forecast(claimed, None, None)
         statistics["spread"] = LogMeanSquare.of(table, needed_by="Moments").statistic()
         code = width_code(claimed.std.astype(np.float64).ravel())
         if np.ptp(code) > 0:

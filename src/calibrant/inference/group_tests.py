@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.inference.calibration_tests import TestMethod, calibration_test
-from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
+from calibrant.inference.calibration_tests import ClusteredRows, ClusteredScore, TestMethod, calibration_test
 from calibrant.inference.forecast_intervals import CoverageByGroup
 from calibrant.inference.forecast_tests import ForecastTest
 from calibrant.inference.forecasts import MeanSquaredZ

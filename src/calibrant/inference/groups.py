@@ -19,15 +19,14 @@ from calibrant.data.judged import Judged
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
-from calibrant.inference.calibration_tests import TestMethod
-from calibrant.inference.clustered_scores import ClusteredRows
+from calibrant.inference.calibration_tests import ClusteredRows, TestMethod
 from calibrant.inference.forecast_intervals import ALL_GROUPS, Direction
 from calibrant.inference.group_tests import ScoreCells, confirmed, group_evidence, strongest
 from calibrant.inference.groupings import GroupEvidence, Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
 from calibrant.inference.judged import GROUP_TEST, judged_balance, judged_groups
 from calibrant.inference.multiplicity import shrunk
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.sample import LEAST_CLUSTERS
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate, Significance, printable, text_table
 

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.inference.multiplicity import cauchy_combined, equal_tails, rank_p, rank_p_values
-from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
-from calibrant.inference.sample import CLUSTERED_LEVEL_SHARE, LEVEL_SHARE, SLOPE_SHARE, EventRate, Sample, uncertain
+from calibrant.inference.sample import (
+    CLUSTERED_LEVEL_SHARE,
+    LEAST_CLUSTERS,
+    LEVEL_SHARE,
+    SLOPE_SHARE,
+    EventRate,
+    Sample,
+    require_clusters,
+    uncertain,
+)
 from calibrant.inference.validation_intervals import SlopeStatement
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import FineSample, PooledCells, effective_clusters
@@ -26,7 +34,7 @@ Places = NDArray[np.intp]
 
 #: Log-odds are clipped to this.
 #: Derived: the probability of larger ones is 1 in double precision, 1 / (1 + exp(-36)) = 1 - 2e-16.
-_LIMIT = 36.0
+LIMIT = 36.0
 
 #: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
 #: Derived: the square of 1e-15, about the rounding of a share.
@@ -255,7 +263,7 @@ def signed_statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
     variance = _variance(cells)
     with np.errstate(divide="ignore"):
         odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
-    odds = np.clip(odds, -_LIMIT, _LIMIT)
+    odds = np.clip(odds, -LIMIT, LIMIT)
     total = max(float(variance.sum()), 1e-300)
     odds = odds - float(variance @ odds) / total
     along = max(float(variance @ odds**2), 1e-300)

@@ -17,7 +17,6 @@ from scipy.special import ndtri, stdtrit
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail
-from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells, too_few_clusters
 from calibrant.numerics.confidence_limits import mid_p_interval, mid_p_value
@@ -58,86 +57,6 @@ def rows_that_count(
     return effective_n(weight, rows) / design_effect(weighted, clusters)
 
 
-#: Below the first number of effective clusters nothing is claimed about forecasts; below the second the assumption of
-#: an interval says that there are few.
-#: Test: tests/inference/test_forecast_intervals.py::test_nothing_is_claimed_of_fewer_than_six_effective_clusters.
-LEAST_EFFECTIVE, FEW_EFFECTIVE = 6, 20
-
-
-@dataclass(frozen=True, eq=False)
-class ForecastClusters:
-    r"""Clusters of forecasts: the share of each row and cluster in the weight, and how alike standardised errors are.
-
-    A few clusters that happen to agree seem to know more than they do. So no result counts as more certain than for
-    normal errors with the correlation ρ within clusters that was seen: the larger of that of the errors z, and the root
-    of that of z². Squares of such errors have the correlation ρ².
-    """
-
-    label: NDArray[np.intp]
-    share: Floats
-    size: Floats
-    correlation: float
-
-    @classmethod
-    def of(cls, label: NDArray[np.intp], weight: Floats | None, z: Floats) -> ForecastClusters:
-        """From cluster numbers, weights and standardised errors of rows."""
-        weight = np.ones(len(label)) if weight is None else weight
-        share = weight / weight.sum()
-        size: Floats = np.bincount(label, share).astype(np.float64, copy=False)
-        return cls(label, share, size, _likeness(label, share, z))
-
-    @property
-    def effective(self) -> float:
-        """Kish's number of clusters."""
-        return round(1 / float(self.size @ self.size), 9)  # that of equal clusters is a whole number
-
-    def normal_rows(self, correlation: float) -> float:
-        """The number of independent rows that tell as much as rows with this correlation within clusters."""
-        rows, clusters = float(self.share @ self.share), float(self.size @ self.size)
-        return 1 / (rows + correlation * (clusters - rows))
-
-    def require_enough(self) -> None:
-        """Refuse to claim anything about very few clusters."""
-        if self.effective < LEAST_EFFECTIVE:
-            fail(
-                f"The rows are {len(self.size):,} clusters that count as {self.effective:.1f} equal ones, too few for "
-                f"an interval: at least {LEAST_EFFECTIVE} are needed, since rows of a cluster depend on each other."
-            )
-
-    @property
-    def words(self) -> str:
-        """What an assumption says of them, with a semicolon after it; empty where they are many."""
-        return f"few clusters ({self.effective:.0f}); " if self.effective < FEW_EFFECTIVE else ""
-
-    def reach(self, level: float) -> float:
-        """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
-        return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
-
-
-def forecast_clusters(data: Forecast, rows: int) -> ForecastClusters | None:
-    """The clusters of `rows` forecasts and how alike their errors are; None if rows are independent."""
-    labels = row_clusters(data, rows)
-    from calibrant.estimators.regression_common import normal_scores
-
-    return None if labels is None else ForecastClusters.of(labels, data.flat_weight, normal_scores(data))
-
-
-def _likeness(label: NDArray[np.intp], share: Floats, z: Floats) -> float:
-    """The correlation within clusters of z, or the root of that of z², the larger, between 0 and 1."""
-    size = np.bincount(label, share)
-    pairs = float(size @ size - share @ share)
-    second = float(share @ z**2)
-    if pairs <= 1e-12 * float(size @ size) or second == 0:
-        return 0.0
-    found = []
-    for values in (z, z**2 / second - 1):
-        sums = np.bincount(label, share * values)
-        together = float(sums @ sums - (share**2) @ values**2) / pairs
-        found.append(together / max(float(share @ values**2), 1e-300))
-    alike, squared = np.clip(found, 0.0, 1.0)
-    return float(max(alike, np.sqrt(squared)))
-
-
 #: Maximum number of cells of a resampled table, and of clusters that independent rows are divided into.
 #: Test: tests/inference/test_sample.py.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024
@@ -149,6 +68,9 @@ _BALANCED = 1e-9
 #: Speed: a block of repeats of 1024 clusters takes half a megabyte; no result depends on it.
 _BATCH = 64
 
+#: Fewer clusters tell nothing about the spread between them.
+#: Test: tests/inference/test_norm_bounds_noise.py::test_few_clusters_are_refused.
+LEAST_CLUSTERS = 8
 
 #: Fewer events or non-events among the rows of clusters that count are few.
 #: Test: tests/inference/test_sample.py::test_rows_of_clusters_count_by_how_alike_they_look_if_few_have_events.
@@ -511,13 +433,6 @@ def student_inflation(freedom: float | None, level: float) -> float:
     return float(stdtrit(freedom, probability) / ndtri(probability)) ** 2 if 0.5 < probability < 1 else 1.0
 
 
-def independent_rows_counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | BinTable:
-    """The table of independent rows, counted once for all that needs it; rows in clusters as they are."""
-    if isinstance(data, BinTable) or getattr(data, "group", None) is not None:
-        return data
-    return probability_cells(Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
-
-
 def pooled(table: BinTable, size: int) -> BinTable:
     """The table itself, or at most `size` bins of neighbouring scores of about equal mass."""
     return table if len(table) <= size else table.coarsen(EqualMass(size)).filled()
@@ -559,6 +474,14 @@ def require_two_rows(data: Predictions | BinTable) -> None:
         fail(f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}.")
 
 
+def require_clusters(number: int, *, needed_by: str) -> None:
+    """Refuse so few clusters that the spread between them is not known."""
+    if number < LEAST_CLUSTERS:
+        fail(
+            f"{needed_by} needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, got {number}."
+        )
+
+
 def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Floats | None:
     """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better.
 
@@ -583,9 +506,7 @@ def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
     """Cluster numbers from 0: those of `group`, or random ones with a fixed seed (up to 1024 rows, one per row)."""
     if data.group is not None:
         labels = np.unique(data.group, return_inverse=True)[1]
-        if len(labels) != rows:
-            labels = np.repeat(labels, rows // len(labels))  # several outputs per row belong to one cluster
-        return np.asarray(labels, dtype=np.intp)
+        return np.repeat(labels, rows // len(labels))  # several outputs per row belong to one cluster
     if rows <= MOST_CLUSTERS:
         return np.arange(rows)
     return generator(0, "random clusters").permutation(np.arange(rows) % MOST_CLUSTERS)

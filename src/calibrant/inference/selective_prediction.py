@@ -17,8 +17,7 @@ from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
 from calibrant.inference.reliability import clopper_pearson
-from calibrant.inference.residual_noise import require_clusters
-from calibrant.inference.sample import row_clusters
+from calibrant.inference.sample import require_clusters, row_clusters
 from calibrant.inference.validation_intervals import WORDS
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval

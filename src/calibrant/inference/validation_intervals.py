@@ -14,14 +14,13 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import right_answers
-from calibrant.estimators.validation_study import joint_fit, recalibration_line
-from calibrant.inference.residual_noise import require_clusters
+from calibrant.estimators.validation_study import joint_fit, probability_cells, recalibration_line
 from calibrant.inference.sample import (
     Columns,
     EventRate,
     Sample,
     carrying,
-    independent_rows_counted,
+    require_clusters,
     student_inflation,
     uncertain,
 )
@@ -120,7 +119,7 @@ class MidP:
         if quantity == "accuracy" and not isinstance(data, BinTable):
             right = right_answers(data)
             data = Binary.borrowing(right, np.full(len(right), estimate.value), weight=data.weight, group=data.group)
-        data = independent_rows_counted(data, needed_by="MidP")
+        data = _counted(data, needed_by="MidP")
         if quantity == "accuracy":
             low, high = rate_limits(data, lambda p: p, level)
         elif quantity == "observed to expected ratio":
@@ -142,6 +141,13 @@ class MidP:
         low, high = EventRate.of(sample, certain=False).limits(1 - level)
         size = float(line.weight.sum())
         return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
+
+
+def _counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | BinTable:
+    """The table of independent rows, counted once for all that needs it; rows in clusters as they are."""
+    if isinstance(data, BinTable) or getattr(data, "group", None) is not None:
+        return data
+    return probability_cells(Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
 
 
 def _with_enough_clusters(data: Predictions | BinTable, *, needed_by: str) -> Sample:
@@ -198,7 +204,7 @@ class ProfileLikelihood:
 
     def statement(self, data: Predictions | BinTable) -> SlopeStatement:
         """What is said of the slope of `data`, at any level."""
-        data = independent_rows_counted(data, needed_by="ProfileLikelihood")
+        data = _counted(data, needed_by="ProfileLikelihood")
         return SlopeStatement.of(_with_enough_clusters(data, needed_by="ProfileLikelihood"))
 
 

@@ -19,11 +19,10 @@ from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, text_table
 from calibrant.results.target import Clipped, Estimator, norm_of
-from calibrant.simulate.calibration_curves import Blend, Curve, PowerCurve, as_curve
 from calibrant.simulate.estimation_bias import Bias, estimates
 from calibrant.simulate.score_distributions import FixedScores
 from calibrant.simulate.world_fit import WorldFit, fit_world
-from calibrant.simulate.worlds import World
+from calibrant.simulate.worlds import Blend, Curve, PowerCurve, World, as_curve
 from calibrant.table.binning import EqualMass, EqualWidth
 
 #: True errors to detect, as multiples of 1/sqrt(n): no estimator detects the smallest, all detect the largest.

@@ -514,7 +514,7 @@ def rows_to_rule_out(
             break  # too many, whatever the others say
         tried = round(float(np.clip(n, FEWEST, _TRIED)))
         n = tried * (max(upper_end(tried) for _ in range(samples)) / error) ** _POWER
-    weighted = float(table.count.sum()) / (table.total**2 / float(table.weight_squares.sum()))
+    weighted = float(table.count.sum()) / table.population.effective_n
     return max(round(float(n) * weighted), 1)
 
 

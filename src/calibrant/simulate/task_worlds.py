@@ -27,9 +27,8 @@ from calibrant.estimators.binned import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, scikit_learn_seed
 from calibrant.numerics.special import expit, log_odds, log_softmax
-from calibrant.simulate.calibration_curves import Curve, IdentityCurve, TemperatureCurve
 from calibrant.simulate.score_distributions import LogitMixtureScores, normal_mean
-from calibrant.simulate.worlds import Seed, World
+from calibrant.simulate.worlds import Curve, IdentityCurve, Seed, TemperatureCurve, World
 
 #: Draws behind a true error, and bins behind that of the top label (each the mean of noise-free gaps).
 #: Derived: a gap of at most 0.2 standard deviations has a standard error of 0.2 / 2^9.5 = 3e-4; bins are a thousandth.

@@ -22,10 +22,9 @@ from calibrant.numerics.special import log_complement, log_probability
 from calibrant.numerics.special import log_odds as odds_of
 from calibrant.results.estimate import Significance, text_table
 from calibrant.results.target import Estimator, name_of
-from calibrant.simulate.calibration_curves import Curve, Family, Glm, WithEnds, transform
 from calibrant.simulate.estimation_bias import estimates
 from calibrant.simulate.score_distributions import BetaScores, Scores, WithAtoms
-from calibrant.simulate.worlds import World
+from calibrant.simulate.worlds import Curve, Family, Glm, WithEnds, World, transform
 from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable
 

@@ -18,16 +18,8 @@ from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import fail
 from calibrant.inference.multiclass_tests import independent_rows
+from calibrant.numerics import inversion as engine
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import (
-    SHAPE_KNOTS,
-    Path,
-    knots_for,
-    multiples_to,
-    orthonormal_hats,
-    tail_risk,
-    whole_knots,
-)
 from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
@@ -77,9 +69,10 @@ class ClasswiseFit:
             cell[:, k] = number + k * CELLS
             count = np.bincount(number, minlength=CELLS)
             middle = np.bincount(number, place, CELLS) / np.maximum(count, 1)
-            knots = knots_for(4 * float((p * (1 - p)).sum()))
+            knots = engine.knots_for(4 * float((p * (1 - p)).sum()))
             bases = [
-                orthonormal_hats(middle, count / len(p), whole_knots(some)) for some in (knots, SHAPE_KNOTS * knots, 2)
+                engine.orthonormal_hats(middle, count / len(p), engine.whole_knots(some))
+                for some in (knots, engine.SHAPE_KNOTS * knots, 2)
             ]
             classes.append(ClassGap(count / len(p), *bases))
         return cls(probability, labels, cell, classes)
@@ -215,7 +208,9 @@ class ClasswiseInversion(validation.Simulated):
         trial = _Trial.of(ClasswiseFit.of(*_in_own_order(*rows)), self.draws, rng)
         upper_risk = UPPER_SHARE * (1 - level) / 2
         unseen = -2 * np.log(upper_risk) / data.y_prob.size  # n rows without a surprise do not exclude so many misses
-        paths = {name: trial.path(law, norm, (upper_risk, tail_risk(level))) for name, law in trial.laws().items()}
+        paths = {
+            name: trial.path(law, norm, (upper_risk, engine.tail_risk(level))) for name, law in trial.laws().items()
+        }
         observed = trial.observed(norm)
         high = max(path.upper_end(observed) for name, path in paths.items() if name != "sparse")
         largest = (2 / data.y_prob.shape[1]) ** (1 / norm)  # since the gaps of a row sum to at most 2
@@ -330,7 +325,7 @@ class _Trial:
         """The mean norm of the fitted gaps."""
         return float(self._mean_norm(self.fit.coordinates(self.residual), norm)[0])
 
-    def path(self, law: Law, norm: float, risk: tuple[float, float]) -> Path:
+    def path(self, law: Law, norm: float, risk: tuple[float, float]) -> engine.Path:
         """The distribution of the mean norm along a path of joint laws."""
 
         def simulate(t: float) -> tuple[float, Floats]:
@@ -342,7 +337,7 @@ class _Trial:
         size = np.sqrt(max(self.size, 1e-300))
         noise = np.sqrt(self.null_power.mean(axis=1).sum())
         reach = np.sqrt(self.power.sum()) + 3 * noise / max(len(self.power) / 4, 1.0) ** 0.25  # many classes vary less
-        return Path.along(multiples_to(float(reach), float(size), STEPS), simulate, risk)
+        return engine.Path.along(engine.multiples_to(float(reach), float(size), STEPS), simulate, risk)
 
     def _mean_norm(self, coordinates: list[Floats], norm: float) -> Floats:
         """Mean over classes of the norms of gaps, one per line of coordinates."""

@@ -13,8 +13,8 @@ from scipy.special import fdtri, ndtri
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.validation import fail
-from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
-from calibrant.inference.sample import ForecastClusters, forecast_clusters, rows_that_count
+from calibrant.inference.inversion.spread_fit import ForecastClusters, SpreadCells, SpreadFit, forecast_clusters
+from calibrant.inference.sample import rows_that_count
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import LEAST_REACH, Path, enough_draws, multiples_to, tail_risk, widened
 from calibrant.numerics.logistic.stacked import log_linear_fits

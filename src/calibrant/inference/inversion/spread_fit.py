@@ -12,24 +12,94 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from calibrant.data.forecasts import Forecast
-from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.regression_common import spread_rows
-from calibrant.inference.sample import ForecastClusters, row_clusters
+from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.estimators.regression_common import normal_scores, spread_rows
+from calibrant.inference.sample import row_clusters
+from calibrant.numerics import inversion as engine
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import (
-    SHAPE_KNOTS,
-    hat_functions,
-    mid_ranks,
-    orthonormal_hats,
-    pool_numbers,
-    pool_starts,
-    unit_scaled,
-    whole_knots,
-)
 from calibrant.numerics.rows import all_alike
 from calibrant.table.bintable import BinTable, fine
+
+#: Below the first number of effective clusters nothing is claimed about forecasts; below the second the assumption of
+#: an interval says that there are few.
+#: Test: tests/inference/test_forecast_intervals.py::test_nothing_is_claimed_of_fewer_than_six_effective_clusters.
+LEAST_EFFECTIVE, FEW_EFFECTIVE = 6, 20
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastClusters:
+    r"""Clusters of forecasts: the share of each row and cluster in the weight, and how alike standardised errors are.
+
+    A few clusters that happen to agree seem to know more than they do. So no result counts as more certain than for
+    normal errors with the correlation ρ within clusters that was seen: the larger of that of the errors z, and the root
+    of that of z². Squares of such errors have the correlation ρ².
+    """
+
+    label: NDArray[np.intp]
+    share: Floats
+    size: Floats
+    correlation: float
+
+    @classmethod
+    def of(cls, label: NDArray[np.intp], weight: Floats | None, z: Floats) -> ForecastClusters:
+        """From cluster numbers, weights and standardised errors of rows."""
+        weight = np.ones(len(label)) if weight is None else weight
+        share = weight / weight.sum()
+        size: Floats = np.bincount(label, share).astype(np.float64, copy=False)
+        return cls(label, share, size, _likeness(label, share, z))
+
+    @property
+    def effective(self) -> float:
+        """Kish's number of clusters."""
+        return round(1 / float(self.size @ self.size), 9)  # that of equal clusters is a whole number
+
+    def normal_rows(self, correlation: float) -> float:
+        """The number of independent rows that tell as much as rows with this correlation within clusters."""
+        rows, clusters = float(self.share @ self.share), float(self.size @ self.size)
+        return 1 / (rows + correlation * (clusters - rows))
+
+    def require_enough(self) -> None:
+        """Refuse to claim anything about very few clusters."""
+        if self.effective < LEAST_EFFECTIVE:
+            fail(
+                f"The rows are {len(self.size):,} clusters that count as {self.effective:.1f} equal ones, too few for "
+                f"an interval: at least {LEAST_EFFECTIVE} are needed, since rows of a cluster depend on each other."
+            )
+
+    @property
+    def words(self) -> str:
+        """What an assumption says of them, with a semicolon after it; empty where they are many."""
+        return f"few clusters ({self.effective:.0f}); " if self.effective < FEW_EFFECTIVE else ""
+
+    def reach(self, level: float) -> float:
+        """The two-sided quantile of Student's distribution, with one degree of freedom less than clusters."""
+        return float(stdtrit(max(self.effective - 1, 1.0), (1 + level) / 2))
+
+
+def forecast_clusters(data: Forecast, rows: int) -> ForecastClusters | None:
+    """The clusters of `rows` forecasts and how alike their errors are; None if rows are independent."""
+    labels = row_clusters(data, rows)
+    return None if labels is None else ForecastClusters.of(labels, data.flat_weight, normal_scores(data))
+
+
+def _likeness(label: NDArray[np.intp], share: Floats, z: Floats) -> float:
+    """The correlation within clusters of z, or the root of that of z², the larger, between 0 and 1."""
+    size = np.bincount(label, share)
+    pairs = float(size @ size - share @ share)
+    second = float(share @ z**2)
+    if pairs <= 1e-12 * float(size @ size) or second == 0:
+        return 0.0
+    found = []
+    for values in (z, z**2 / second - 1):
+        sums = np.bincount(label, share * values)
+        together = float(sums @ sums - (share**2) @ values**2) / pairs
+        found.append(together / max(float(share @ values**2), 1e-300))
+    alike, squared = np.clip(found, 0.0, 1.0)
+    return float(max(alike, np.sqrt(squared)))
+
 
 #: Below this many rows per unit of excess kurtosis, or with this share of the fourth moment in one row and a power law
 #: of index below 4, errors that are not in the sample decide. That share falls with the number of rows beyond these as
@@ -84,7 +154,7 @@ class SpreadCells:
         if cluster is None and (keep_rows or not all_alike(rows.weight)):
             cluster = np.arange(len(weight))
         clustered = cluster is not None
-        cell = pool_numbers(starts, len(some)) if clustered else None
+        cell = engine.pool_numbers(starts, len(some)) if clustered else None
         return cls(
             n=len(weight),
             sigma=sigma[starts],
@@ -226,14 +296,14 @@ class SpreadFit:
         """The fit of these cells, with simulated noise."""
         require_errors(cells)
         place = _places(cells)
-        starts = pool_starts(place, CELLS)
+        starts = engine.pool_starts(place, CELLS)
         share = np.add.reduceat(cells.share, starts)
         pools = _Pools(
             share,
             np.add.reduceat(cells.share * place, starts) / share,
             np.add.reduceat(cells.second, starts) / share,
         )
-        pool = pool_numbers(starts, len(place))
+        pool = engine.pool_numbers(starts, len(place))
         half, knots = _basis(cells, pools)
         kurtosis, design_effect = _law(cells, pools.fit(half)[pool], half.shape[1])
         effective_n = cells.effective_n / design_effect
@@ -242,8 +312,8 @@ class SpreadFit:
         drawn = rng.standard_gamma(gamma, (draws, len(gamma))) / gamma
         half, knots, gap, noise, finer = _resolved(pools, half, knots, drawn, effective_n / (kurtosis - 1))
         smooth, straight = (
-            pools.fit(orthonormal_hats(pools.center, share, min(knots, some)))
-            for some in (whole_knots(SHAPE_KNOTS * knots), 2)
+            pools.fit(engine.orthonormal_hats(pools.center, share, min(knots, some)))
+            for some in (engine.whole_knots(engine.SHAPE_KNOTS * knots), 2)
         )
         squares = cells.sigma**2 * np.exp(gap[pool])
         return cls(
@@ -289,10 +359,10 @@ def log_ratio_fit(half: Floats, share: Floats, ratio: Floats, steps: int = 25) -
 
 def _places(cells: SpreadCells) -> Floats:
     """Mean of mid-rank and of log sigma without its outer ends, both in [0, 1]."""
-    rank, logarithm = mid_ranks(cells.share), np.log(cells.sigma)
+    rank, logarithm = engine.mid_ranks(cells.share), np.log(cells.sigma)
     trimmed = min(TRIMMED, TRIMMED_ROWS * (_kurtosis(cells) - 1) / cells.effective_n)
     low, high = np.interp([trimmed, 1 - trimmed], rank, logarithm)
-    return (unit_scaled(rank) + unit_scaled(logarithm, float(low), float(high))) / 2
+    return (engine.unit_scaled(rank) + engine.unit_scaled(logarithm, float(low), float(high))) / 2
 
 
 def _kurtosis(cells: SpreadCells) -> float:
@@ -318,13 +388,13 @@ def _basis(cells: SpreadCells, pools: _Pools) -> tuple[Floats, int]:
     if len(cells.sigma) == 1:
         return np.ones((1, 1)), 1
     base, slope = KNOTS
-    knots = whole_knots(base + slope * np.log(max(2 * size / max(excess, 0.5), 3.0)))
+    knots = engine.whole_knots(base + slope * np.log(max(2 * size / max(excess, 0.5), 3.0)))
     while knots > 2 and not _enough_rows(pools, knots, size / excess):
         knots -= 1
     few = len(cells.sigma) == len(share) <= 2 * knots
     if few and share.min() * size >= ROWS_PER_KNOT * excess:
         return np.diag(1 / np.sqrt(share)), knots
-    return orthonormal_hats(pools.center, share, knots), knots
+    return engine.orthonormal_hats(pools.center, share, knots), knots
 
 
 def _resolved(
@@ -334,7 +404,7 @@ def _resolved(
     share = pools.share
     gap, noise, finer = pools.fit(half), log_ratio_fit(half, share, drawn), None
     while half.shape[1] == knots > 2 and 4 * knots <= len(share) and _enough_rows(pools, 2 * knots - 1, rows):
-        double = orthonormal_hats(pools.center, share, 2 * knots - 1)
+        double = engine.orthonormal_hats(pools.center, share, 2 * knots - 1)
         finer = pools.fit(double), log_ratio_fit(double, share, drawn)
         if not _misfit(share * (pools.ratio * np.exp(-gap) - 1), share * (drawn * np.exp(-noise) - 1)):
             break
@@ -358,7 +428,7 @@ def _stepped(center: Floats, gap: Floats, error: Floats, knots: int) -> Floats:
 
 def _enough_rows(pools: _Pools, knots: int, rows: float) -> bool:
     """Whether each of so many knots has rows enough, in units of the excess kurtosis."""
-    return float((pools.share @ hat_functions(pools.center, knots)).min()) * rows >= ROWS_PER_KNOT
+    return float((pools.share @ engine.hat_functions(pools.center, knots)).min()) * rows >= ROWS_PER_KNOT
 
 
 def _misfit(residual: Floats, drawn: Floats) -> bool:

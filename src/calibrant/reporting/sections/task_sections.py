@@ -17,7 +17,7 @@ from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_curves import pit_histogram
-from calibrant.inference.clustered_scores import ClusteredRows
+from calibrant.inference.calibration_tests import ClusteredRows
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiclass_tests import VectorTest, by_class
 from calibrant.inference.multiplicity import holm

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import simulate as sim
-from calibrant.simulate.calibration_curves import as_curve
+from calibrant.simulate.worlds import as_curve
 
 
 def test_glm_families_are_their_formulas():

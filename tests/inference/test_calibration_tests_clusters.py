@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
+from calibrant.inference.calibration_tests import ClusteredRows, ClusteredScore
 from calibrant.inference.groupings import groupings
 
 

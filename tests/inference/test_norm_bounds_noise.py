@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.residual_noise import ResidualNoise, largest_quantile
+from calibrant.inference.norm_bounds import ResidualNoise, largest_quantile
 from calibrant.inference.sample import pooled
 from tests.inference.worlds import BENT
 
