@@ -22,6 +22,7 @@ from calibrant.inference.sample import (
     row_clusters,
     rows_that_count,
     student_inflation,
+    sums_by,
 )
 from calibrant.numerics.arrays import EXACT_ROWS
 from calibrant.numerics.confidence_limits import mid_p_interval
@@ -326,3 +327,7 @@ def test_sums_by_cluster_and_cell_are_the_same_if_most_are_empty(cells):
         expected[:, label[k], cell[k]] += values[:, k]
     for found, wanted in zip(_cross_sums(label, cell, values, (6, cells)), expected, strict=True):
         np.testing.assert_allclose(found.toarray() if cells == 300 else found, wanted)
+
+
+def test_sums_by_label():
+    np.testing.assert_array_equal(sums_by(np.array([0, 1, 0]), np.array([[1.0], [2.0], [3.0]]), 3), [[4], [2], [0]])

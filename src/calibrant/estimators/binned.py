@@ -148,10 +148,7 @@ def weighted_norm(values: Floats, share: Floats, norm: float) -> Any:
 
 
 def mass_norm(mass: Floats, share: Floats, norm: float) -> Any:
-    """Norm of the gaps of bins, given their error masses (share times gap), along the last axis.
-
-    A bin of labelled positives without any unlabeled row has an error mass but no rate: it counts where norm is 1.
-    """
+    """Norm of the gaps of bins (last axis), from error masses; positives without unlabeled rows count in L1 only."""
     if norm == 1:
         return np.abs(mass).sum(axis=-1)
     gap = np.divide(mass, share, out=np.zeros_like(mass), where=share > 0)
@@ -458,10 +455,7 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family, rank: Rank = "floor"
 
 
 def _ends_of_weight(weight: Floats) -> NDArray[np.intp]:
-    """The places that end a cell of some weight; cells without weight (positives alone) join the next that has some.
-
-    Bins are (low, high], so an equal-mass edge at an unlabeled score takes in the positives below it.
-    """
+    """The places that end a cell of some weight, with the cells before it that have none: bins are (low, high]."""
     ends = np.flatnonzero(np.diff(weight, prepend=-1.0) > 0)
     ends[-1] = len(weight) - 1
     return ends

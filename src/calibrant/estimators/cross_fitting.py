@@ -114,9 +114,7 @@ def contributions(
 ) -> Floats:
     """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero.
 
-    With d = 1 every exponent gives the contribution to E|f - E[Y|f]|; `function_gradient` has those to other norms.
-
-    `floor` is that of the probabilities in log scores, see `proper_scores.floored`; it concerns "kl" only.
+    With d = 1 every exponent gives that to E|f - E[Y|f]|, see `function_gradient`. `floor` concerns "kl" only.
     """
     if isinstance(norm, Distance):
         _require_distance(norm, predicted)
@@ -160,10 +158,7 @@ def _require_distance(norm: Distance, predicted: Floats) -> None:
 
 
 def _require_convex(norm: Distance, predicted: Floats, recalibrated: Floats) -> None:
-    """Refuse what is seen not to be convex: a distance below the tangent of another point.
-
-    The points of each row are its recalibrated probability and predicted ones of other rows.
-    """
+    """Refuse a distance below the tangent of another point, be it a recalibrated or another row's prediction."""
     third = len(predicted) // 3
     points = [recalibrated, *(np.roll(predicted, shift, axis=0) for shift in (third + 1, 2 * third + 1))]
     inner = np.logical_and.reduce([((q > 0) & (q < 1)).all(axis=1) for q in (predicted, *points)])
@@ -347,7 +342,7 @@ def multiclass_rows(
 ) -> CrossFitted:
     """Multiclass rows in folds; probabilities are divided by their sum.
 
-    Entries have an order of their own, so that no result depends on the order of the rows; or the one given.
+    In an order of their own, so that no result depends on that of the rows; or in the one given.
     """
     n, k = data.y_prob.shape
     weight = np.ones(n) if data.weight is None else data.weight
@@ -368,10 +363,7 @@ def folds_of(rows: CrossFitted, sizes: Sequence[float], seed: Seed) -> Codes:
 
 
 def _own_order(data: Multiclass, weight: Floats) -> NDArray[np.intp]:
-    """Rows by what they hold: the sum of their squared probabilities first, which does not depend on class names.
-
-    Labels come last and only tell equal predictions apart: no choice of rows by a map depends on them.
-    """
+    """Rows by squared probabilities, which do not depend on class names; labels only tell equal rows apart."""
     n, k = data.y_prob.shape
     squares, others = np.empty(n), np.empty(n)
     along = np.sqrt(np.arange(2, k + 2))
@@ -382,10 +374,7 @@ def _own_order(data: Multiclass, weight: Floats) -> NDArray[np.intp]:
 
 
 def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFitted:
-    """Cells of a fine table, the rows of each assigned to folds at random.
-
-    Only for independent rows without weights; others need one table per fold.
-    """
+    """Cells of a fine table of independent rows without weights, the rows of each assigned to folds at random."""
     cells = outcome_cells(table, needed_by="variational_error")
     if not np.array_equal(cells.weight, cells.count):
         fail("A table of weighted rows cannot be divided into folds; give a list of tables, one per fold.", ValueError)
@@ -413,10 +402,7 @@ def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
 
 
 def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int] | None = None) -> CrossFitted:
-    """The entries with their recalibrated probabilities, each from a map that never saw its fold.
-
-    Folds that are not in `targets` only train: their entries keep the predicted probability.
-    """
+    """The entries with probabilities of maps that never saw their fold; folds that are not in `targets` only train."""
     wanted = range(rows.folds) if targets is None else targets
     if recalibrator is not None:
         return rows.with_map(_by_classifier(rows, recalibrator, wanted))

@@ -213,10 +213,7 @@ WAVES_PER_ROW = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Predictions of shape (m, K) with their weighted residuals, cells of equal predictions pooled.
-
-    `diagonal` is the sum of w^2 |e_y - p|^2 over single rows, the pairs i = j; `weight_squares` that of w^2.
-    """
+    """Predictions (m, K) with their weighted residuals; `diagonal` is the sum of w^2 |e_y - p|^2 over single rows."""
 
     predicted: NDArray[Any]
     residual: Floats

@@ -203,12 +203,9 @@ def check_floor(floor: float) -> float:
 
 
 def floored(p: Floats, floor: float) -> Floats:
-    r"""Probabilities no nearer to 0 and 1 than `floor`.
+    """Probabilities no nearer to 0 and 1 than `floor`; multiclass rows are then scaled to the sum they had.
 
-    .. math:: p' = \min(\max(p, \varepsilon), 1 - \varepsilon), \qquad
-              p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for multiclass rows}
-
-    where c gives the row the sum it had before. For two classes c is 1, so that both forms agree.
+    For two classes the scale is 1, so that both forms agree.
     """
     if floor == 0:
         return p
@@ -237,10 +234,7 @@ def infinite_rows(losses: Floats) -> NDArray[np.intp]:
 def log_provenance(
     method: str, floor: float, *, infinite: int | None = 0, first: int | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """The method in words and the details of a mean log score: its floor, or the rows that make it infinite.
-
-    `infinite` is the number of rows, None where it is unknown (a table of weighted rows); `first` the first of them.
-    """
+    """Method and details of a mean log score: its floor, or its `infinite` rows (None: unknown) and the `first`."""
     if floor > 0:
         return f"{method}, floor={floor:g}", {"floor": floor}
     if infinite == 0:

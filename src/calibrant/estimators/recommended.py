@@ -122,10 +122,7 @@ def _cells(data: Data, y_prob: Column) -> BinTable:
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
-    """The curves of each of d sets of outcomes with the same scores, on m bins of them.
-
-    `share` (m) is that of each bin; `gap` and `noise` (d, j, m) are gap and variance of each curve.
-    """
+    """Curves of d sets of outcomes on m bins: `share` (m) of rows, `gap` and `noise` (d, j, m) of each curve."""
 
     share: Floats
     gap: Floats

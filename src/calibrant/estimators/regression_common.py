@@ -195,11 +195,8 @@ def normal_scores(data: Forecast) -> Floats:
 def stretch_factor(data: Samples) -> float:
     r"""The factor c by which draws must be stretched about their mean for outcome and draws to look exchangeable.
 
-    .. math:: \overline{D_c^2} = 1, \qquad D_c^2 = \frac{m\,t^2}{m - 1 + t^2}, \quad
-              t^2 = \frac{m}{m+1}\,\frac{(y - \bar x)^2}{c^2 s^2}
-
-    After stretching, :math:`D_c` is the error of the outcome from the mean of all m + 1 values in units of their
-    standard deviation; its mean square is 1 for exchangeable values of any distribution, and falls with c.
+    The root of :math:`\overline{D_c^2} = 1`, see `calibrant.scale_factor`: :math:`D_c` is the error of the outcome from
+    the mean of all m + 1 values in units of their standard deviation, and its mean square falls with c.
     """
     from scipy.optimize import brentq
 
@@ -246,8 +243,7 @@ def pooled_squares(squares: Floats, size: int) -> Floats:
 def cell_scores(edges: Floats) -> Floats:
     """Scores of bias and spread of cells of the unit interval, (cells, 2): orthonormal under their probabilities.
 
-    The means over each cell of z and (z² - 1) / √2, z being the normal quantile of the level, the second less its
-    projection on the first. A column is zero where there are too few cells to tell it.
+    The means over each cell of z and (z² - 1) / √2, z the normal quantile; zero where there are too few cells.
     """
     share = np.diff(edges)
     z = ndtri(edges[1:-1])

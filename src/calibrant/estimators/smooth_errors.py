@@ -197,10 +197,7 @@ def _usual_bandwidth(population: Floats, n: float) -> Any:
 
 
 def _smoothed_error(population: Floats, positives: Floats, bandwidth: Any, norm: float) -> Floats:
-    """The error of shares of all rows and of positives at the nodes, which are the last axis.
-
-    After smoothing, each still adds up to its total; at each node their ratio is the calibration curve.
-    """
+    """The error of shares of all rows and of positives at the nodes (last axis), whose smoothed ratio is the curve."""
     size = population.shape[-1] - 1
     kernel = even_transform(_triweight(bandwidth, size))
     density, hits = (at_nodes(cosines(masses) * kernel) for masses in (population, positives))
@@ -214,10 +211,7 @@ def _smoothed_error(population: Floats, positives: Floats, bandwidth: Any, norm:
 
 
 def _triweight(bandwidth: Any, size: int) -> Floats:
-    """The kernel at the nodes 0, ..., `size` on the last axis, the first half of a period that adds up to 1.
-
-    A kernel longer than the period is wrapped around it; one shorter than the spacing leaves the masses as they are.
-    """
+    """The kernel at the nodes (last axis), half a period that adds up to 1; a longer kernel is wrapped around."""
     reach = np.maximum(3 * size * np.asarray(bandwidth), 1.0)[..., None]
     periods = math.floor((float(reach.max()) + size) / (2 * size))
     kernel = np.zeros(())
@@ -290,20 +284,16 @@ def smooth_ece(
 
 
 def smoothed_size(coefficients: Floats, sigma: float) -> float:
-    """Integral of the absolute value of the function with these cosines, smoothed by a Gaussian of width sigma.
-
-    What the Gaussian leaves has no frequencies above a few / sigma, so fewer nodes are enough for a wide one.
-    """
+    """Integral of the absolute value of the function with these cosines, smoothed by a Gaussian of width sigma."""
     size = SIZE if sigma * SIZE <= PER_SIGMA else max(256, 2 ** math.ceil(math.log2(PER_SIGMA / sigma)))
     frequency = np.pi * np.arange(size + 1)
     return _integral_of_size(at_nodes(coefficients[: size + 1] * np.exp(-((sigma * frequency) ** 2) / 2)))
 
 
 def _integral_of_size(values: Floats) -> float:
-    """Integral of the absolute value of a smooth function, from its values times the node spacing.
+    """Integral of the size of a smooth function, from its values times the node spacing, by the trapezoid rule.
 
-    The trapezoid rule is exact but for cells in which the sign changes. There, with values a and b, the function is
-    all but linear: the kink takes away ab / (a + b), and the curvature on either side adds (a + b) / 6.
+    Where the sign changes between a and b, the kink takes away ab / (a + b), and the curvature adds (a + b) / 6.
     """
     sizes = np.abs(values)
     total = float(sizes.sum() - (sizes[0] + sizes[-1]) / 2)
@@ -343,10 +333,7 @@ SIZE = 2**16
 
 @dataclass(frozen=True, eq=False)
 class LinearBinning:
-    """Shares of the total weight at the nodes, of all rows and of the positive rows.
-
-    `n` counts rows; `effective_n` is Kish's effective number, (sum w)² / sum w².
-    """
+    """Shares of the total weight at the nodes, of all rows and of the positive ones; `effective_n` is Kish's number."""
 
     population: Floats
     positives: Floats
@@ -384,10 +371,7 @@ def linearly_binned(data: Data, y_prob: Column, *, needed_by: str) -> LinearBinn
 
 
 def _cell_parts(cells: BinTable) -> tuple[Rows, ...]:
-    """A fine table as rows: the negatives and the positives of each cell, each at their own mean score.
-
-    A positive-unlabeled table has two parts, the unlabeled rows and the labelled positives.
-    """
+    """A fine table as rows: negatives (or unlabeled rows) and positives of each cell, each at their mean score."""
     if cells.low.min() < 0 or cells.high.max() > 1:
         fail("The cells must lie in [0, 1]: smoothing with reflection is for probabilities.", ValueError)
     if isinstance(cells.task, Unlabeled):
@@ -415,10 +399,7 @@ SAMPLE_NUMBERS = 1 << 16
 
 
 def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
-    """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
-
-    Each row is shared by the two nodes around it in proportion to nearness, which keeps the total and the mean key.
-    """
+    """Mass and observed mass at the nodes 0, 1/size, ..., 1; each row is shared by the two around it by nearness."""
     sums = np.zeros((4, size + 1))
     for rows in parts:
         if rows.plain_binary:
@@ -498,9 +479,8 @@ def _between_nodes(key: NDArray[Any], size: int) -> Iterator[tuple[slice, NDArra
 
 
 def cosines(masses: Floats) -> Floats:
-    r"""Coefficients of masses on nodes (the last axis) in the cosines of [0, 1].
+    """Coefficients of masses on nodes (the last axis) in the cosines of [0, 1], continued evenly to a period of 2.
 
-    The masses are continued evenly to a period of 2; the ends are their own mirror images and so count twice.
     Multiplying by the transform of a kernel smooths with every reflection at both ends taken into account.
     """
     doubled = masses.copy()

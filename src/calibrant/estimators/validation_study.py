@@ -133,10 +133,7 @@ def joint_fit(line: LogisticLine) -> tuple[float, float]:
 
 
 def probability_cells(data: Data, y_prob: Column, *, needed_by: str) -> BinTable:
-    """The fine table of labelled probabilities, with a weight of one per row where all weigh the same.
-
-    Many rows are counted on a grid, whose cells keep their mean score.
-    """
+    """The fine table of labelled probabilities, of weight one where all weigh the same; of many rows on a grid."""
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     if isinstance(task, Binary) and len(task) > GRID_ROWS:
         task = BinTable.of(task, HybridGrid(GRID_CELLS))

@@ -102,8 +102,7 @@ def split_sample_interval(
 ) -> Interval:
     """The exact bound from contributions in [-size, size], each of which occurred `count` times.
 
-    Bets depend on the order, which is random: sorted contributions in an order that the seed alone decides would not be
-    independent draws. The `salt` tells samples apart.
+    Bets are made in a random order, which the contributions must not decide; the `salt` tells samples apart.
     """
     shifted, alpha = (np.clip(contributions, -size, size) + size) / (2 * size), 1 - bound.level
     if count.sum() <= BETTING_ROWS:

@@ -32,8 +32,8 @@ class Periods:
 def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Periods:
     """Dates and texts of dates as days, weeks, months, quarters or years; numbers by value or in equal steps.
 
-    The shortest periods of which there are at most `most`; dates that are all first days of months are months. Other
-    texts are in alphabetical order, neighbours joined where they are too many.
+    The shortest of which there are at most `most`. Other texts are in alphabetical order, joined where they are too
+    many.
     """
     array, known = times_of(values, name=name, length=length)
     if array.dtype.kind == "f":

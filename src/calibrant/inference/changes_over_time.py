@@ -21,7 +21,7 @@ from calibrant.inference.calendar_periods import MOST, periods_of
 from calibrant.inference.group_tests import spread_p_value
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.sample import cluster_labels, design_effect
+from calibrant.inference.sample import cluster_labels, design_effect, sums_by
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine
 from calibrant.numerics.random_draws import generator
@@ -212,8 +212,9 @@ def over_time(
     at = None if residuals is None else change_point(residuals)
     if at is None:
         return OverTime(rows, None, totals.quantity, level, left_out)
-    ratios = totals.ratio(0, at.first, level), totals.ratio(at.first, len(names), level)
-    return OverTime(rows, Change(at.first, *ratios, at.p_value), totals.quantity, level, left_out)
+    first, p_value = at
+    ratios = totals.ratio(0, first, level), totals.ratio(first, len(names), level)
+    return OverTime(rows, Change(first, *ratios, p_value), totals.quantity, level, left_out)
 
 
 def _totals(data: Any, time: Any, most: int, seed: int) -> tuple[list[str], EventTotals | SpreadTotals, int]:
@@ -244,13 +245,6 @@ DRAWS = 999
 _LEAST_SHARE = 0.02
 
 
-class ChangePoint(NamedTuple):
-    """The first period after the most likely change, and the p-value of the largest statistic over all splits."""
-
-    first: int
-    p_value: float
-
-
 class Residuals(NamedTuple):
     """Residuals, by period, of a model that is the same at all times and was fitted to all rows.
 
@@ -266,13 +260,11 @@ class Residuals(NamedTuple):
     drawn_scores: Floats
 
 
-def change_point(found: Residuals) -> ChangePoint | None:
-    r"""The largest standardised sum of residuals before any split, ranked among those of simulated samples.
+def change_point(found: Residuals) -> tuple[int, float] | None:
+    r"""The first period after the most likely change, and the p-value of that; None where there is nothing to split.
 
-    .. math:: T = \max_k \frac{(R_k - c_k' H^{-1} U)^2}{V_k - c_k' H^{-1} c_k}
-
-    as in `over_time`. The scores U are zero in the data, since the model was fitted to them; in simulated samples that
-    term stands for the fit to each. None where there is nothing to split.
+    The statistic is that of `over_time` with :math:`R_k - c_k' H^{-1} U` in place of :math:`R_k`. The scores U are zero
+    in the data, since the model was fitted to them; in simulated samples that term stands for the fit to each.
     """
     inverse = np.linalg.pinv(found.information)
     before, variance = (np.cumsum(values, axis=0)[:-1] for values in (found.scores, found.variance))
@@ -287,18 +279,13 @@ def change_point(found: Residuals) -> ChangePoint | None:
     statistics = bridge[allowed] ** 2 / spread[allowed, None]
     largest = statistics.max(axis=0)
     p_value = (1 + np.count_nonzero(largest[1:] >= largest[0] * (1 - 1e-9))) / len(largest)
-    return ChangePoint(int(np.flatnonzero(allowed)[statistics[:, 0].argmax()]) + 1, float(p_value))
+    return int(np.flatnonzero(allowed)[statistics[:, 0].argmax()]) + 1, float(p_value)
 
 
 def random_signs(parts: Floats, seed: int) -> Floats:
     """Sums over clusters of their parts (clusters by columns) with random signs: columns by draws."""
     signs = np.where(generator(seed, "signs of periods").random((len(parts), DRAWS)) < 0.5, -1.0, 1.0)
     return np.asarray(parts.T @ signs)
-
-
-def summed(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
-    """Sums of the rows of `values` with each index: size by columns."""
-    return np.stack([total(index, column, size) for column in values.T], axis=1)
 
 
 def total(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
@@ -446,7 +433,7 @@ class EventTotals(_Totals):
         size, weighted = len(pooled), design * variance[:, None]
         sums, variance = (total(index, one, size) for one in (sums, variance))
         draws = np.add.reduceat(drawn, np.searchsorted(index, np.arange(size)), axis=0)
-        scores = summed(index, weighted, size)
+        scores = sums_by(index, weighted, size)
         return Residuals(sums, variance, scores, weighted.T @ design, draws, design.T @ drawn)
 
     def _signed_residuals(self, data: Binary, index: NDArray[np.intp], model: tuple[float, float]) -> Residuals:
@@ -457,12 +444,12 @@ class EventTotals(_Totals):
         sums = weight * (data.y_true - chance)
         cluster = cluster_labels(data, len(data))
         by_cluster = np.bincount(cluster * size + index, sums, (int(cluster.max()) + 1) * size).reshape(-1, size)
-        scores = summed(cluster, design * sums[:, None], len(by_cluster))
+        scores = sums_by(cluster, design * sums[:, None], len(by_cluster))
         drawn = random_signs(np.concatenate([by_cluster, scores], axis=1), self.seed)
         effect = max(float((by_cluster**2).sum()) / max(float(sums @ sums), 1e-300), 1.0)
         variance = total(index, effect * weight**2 * chance * (1 - chance), size)
         weighted = design * (weight * chance * (1 - chance))[:, None]
-        scores, information = summed(index, weighted, size), weighted.T @ design
+        scores, information = sums_by(index, weighted, size), weighted.T @ design
         return Residuals(by_cluster.sum(axis=0), variance, scores, information, drawn[:size], drawn[size:])
 
 

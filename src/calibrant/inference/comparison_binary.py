@@ -45,10 +45,7 @@ class SquaredGap:
 
     @classmethod
     def in_cells(cls, sample: Sample, predicted: Floats, size: int) -> SquaredGap:
-        """In about `size` cells of scores, fewer if these are few; `predicted` is the mean of what both models predict.
-
-        Models that rank the rows alike thus get the same cells, in which noise cancels.
-        """
+        """In about `size` cells of `predicted`, the mean of both: models that rank rows alike get the same cells."""
         sums = np.array(sample.table.sums[:5], dtype=np.float64)
         sums[3] = np.bincount(sample.cell, sample.row_share * predicted, sums.shape[1]) * float(sums[1].sum())
         pooled = PooledCells.of(sums, size, distinct=min(4.0 * size, float(sums[0].sum()) / 3))
@@ -77,10 +74,7 @@ class SquaredGap:
         return cls(square, factor, noise, contributions, len(cell))
 
     def apart(self, *, first: bool) -> SquaredGap:
-        """The same with variance beyond that of the residuals in rows of its own, not shared with another model.
-
-        What residuals of different events share is seen in sums over clusters; of the rest, none is the safe choice.
-        """
+        """The same with variance beyond that of the residuals in rows of its own, shared with no other model."""
         from scipy.sparse import csr_array, vstack
 
         cells, clusters = self.noise.shape[1], self.noise.shape[0] - self.rows

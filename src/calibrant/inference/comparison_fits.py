@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
+from calibrant.data.validation import fail
 from calibrant.inference.comparison_binary import Difference
 from calibrant.inference.inversion.spread import SpreadError
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
+from calibrant.inference.sample import sums_by
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import ALPHA_SHARE, orthonormal_hats
 from calibrant.numerics.random_draws import generator, normal_draws
@@ -53,10 +54,9 @@ class FittedGap:
         """That of positive-unlabeled predictions, or of predicted spreads."""
         if isinstance(data, PositiveUnlabeled):
             return _of_unlabeled(data, float(target.norm))
-        if isinstance(data, Forecast):
-            return _of_spread(data, target)
-        message = f"PairedFits compares positive-unlabeled predictions and predicted spreads, not {data!r}."
-        raise TypeError(message)
+        if not isinstance(data, Forecast):
+            fail(f"PairedFits compares positive-unlabeled predictions and predicted spreads, not {data!r}.", TypeError)
+        return _of_spread(data, target)
 
     @property
     def noise(self) -> float:
@@ -106,8 +106,8 @@ def _of_spread(data: Forecast, target: Target) -> FittedGap:
     pool = fit.pool[cell]
     residual = share * (second * np.exp(-fit.gap[pool]) - 1)
     power, coordinates = SpreadError.of(target, fit.variance).power, (fit.share * fit.gap) @ fit.half
-    influence = _freed(_by_cluster(residual[:, None] * fit.half[pool], cluster))
-    sampling = _by_cluster((share * _apart(power(fit.gap), fit.share)[pool])[:, None], cluster)[:, 0]
+    influence = _freed(sums_by(cluster, residual[:, None] * fit.half[pool]))
+    sampling = np.bincount(cluster, share * _apart(power(fit.gap), fit.share)[pool])
     found = fit.half, fit.share, coordinates, influence, sampling
     return FittedGap(*found, fit.shape, fit.straight, power, fit.missing)
 
@@ -128,17 +128,12 @@ def _of_unlabeled(data: PositiveUnlabeled, norm: float) -> FittedGap:
     weight = np.where(np.arange(len(data)) < len(data) - len(data.unlabeled), 0.0, weight)
     sampling = weight / weight.sum() * _apart(power(half @ coordinates), gaps.share)[pool]
     cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1]
-    influence, sampled = _freed(_by_cluster(rows, cluster)), _by_cluster(sampling[:, None], cluster)[:, 0]
+    influence, sampled = _freed(sums_by(cluster, rows)), np.bincount(cluster, sampling)
     return FittedGap(half, gaps.share, coordinates, influence, sampled, smooth, straight, power)
 
 
 def _apart(power: Floats, share: Floats) -> Floats:
     return power - float(share @ power)
-
-
-def _by_cluster(values: Floats, cluster: NDArray[np.intp]) -> Floats:
-    size = int(cluster.max()) + 1
-    return np.stack([np.bincount(cluster, column, size) for column in values.T], axis=1)
 
 
 def _freed(influence: Floats) -> Floats:

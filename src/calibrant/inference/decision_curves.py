@@ -517,10 +517,7 @@ class _Gains:
 
 @dataclass(frozen=True, eq=False)
 class _Moves:
-    """What treating from another score on would gain: rising scores, and shares of events and of others below each.
-
-    `size` is the number of independent rows that say as much.
-    """
+    """What treating from another score on would gain: rising scores, events and others below, and effective rows."""
 
     score: Floats
     events: Floats

@@ -18,6 +18,7 @@ from calibrant.estimators.regression_spread import stretch_slope
 from calibrant.inference.forecast_places import nearest_division
 from calibrant.inference.inversion import spread_fit
 from calibrant.inference.inversion.spread import TAILS
+from calibrant.inference.sample import sums_by
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
@@ -48,7 +49,7 @@ class Wilson:
     '[0.8906, 0.939]'
     """
 
-    serves: ClassVar[str] = "forecasts"
+    serves: ClassVar[str] = "an estimate"
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of an estimate that is a mean of zeros and ones."""
@@ -156,8 +157,7 @@ class LogMeanSquare:
     def ends(self, level: float) -> tuple[float, float]:
         """The interval of L.
 
-        Over clusters the quantile is Student's, and the upper end also allows for a mean square that few clusters make
-        skewed: it is that of a chi-square with this variance, if higher.
+        Over clusters with Student's quantile, and an upper end no lower than that of a chi-square with this variance.
         """
         if self.clusters is None:
             reach = above = float(ndtri((1 + level) / 2)) * self.error
@@ -276,7 +276,7 @@ class CoverageByGroup:
         total, squares = (np.bincount(member, column, groups) for column in (weight, weight**2))
         size = total**2 / squares
         row = cells.row_scores(data) * weight[:, None]
-        sums = np.stack([np.bincount(member, column, groups) for column in row.T], axis=1) / np.sqrt(squares)[:, None]
+        sums = sums_by(member, row, groups) / np.sqrt(squares)[:, None]
         x = np.arange(groups) - np.arange(groups) @ size / size.sum() if ordered and groups > 2 else None
         line = None if x is None else x * np.sqrt(size) / np.sqrt(size @ x**2)
         drawn = cells.drawn(size)

@@ -123,10 +123,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells between `edges`, the same in all rows; `inside` is that of each row, or how it is divided over them.
-
-    For the shape, cells are joined to about as many as `bins`; None keeps them.
-    """
+    """Cells between `edges`; `inside` is that of each row, or how it is divided; about `bins` tell the shape."""
 
     edges: Floats
     inside: NDArray[Any]
@@ -168,10 +165,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Jumps:
-    """Jumps of F; those of outcomes that may occur, `possible(rows)`, have probabilities `chance`, in ascending order.
-
-    For the shape, [0, 1] is divided at `edges`.
-    """
+    """Jumps of F; those of outcomes that may occur have probabilities `chance`. At `edges` the shape is looked at."""
 
     own: Ends
     chance: Floats

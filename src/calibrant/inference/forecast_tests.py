@@ -14,7 +14,7 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.validation import fail
 from calibrant.inference import forecast_places as place
-from calibrant.inference.sample import row_clusters
+from calibrant.inference.sample import row_clusters, sums_by
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, normal_draws
 from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
@@ -414,10 +414,7 @@ def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
 
 
 def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[..., Significance]) -> Significance:
-    """The ranked evidence of all components, and the one that decided: it rejects and stands out, or is the shape.
-
-    `against` are the statistics by the variance of the sample.
-    """
+    """The ranked evidence; the component that decided rejects and stands out `against` the sample, or is the shape."""
     kept, share, draws = null.kept, null.share, len(null.evidence)
     if not len(kept):
         return made(1.0, 1.0, draws=draws)
@@ -502,7 +499,7 @@ class _Dependent:
     def sums(self) -> Floats:
         """One line per cluster."""
         columns = self._columns(self.places.scores(place.COSINES), np.arange(len(self.weight)))
-        return np.stack([np.bincount(self.cluster, column) for column in columns.T], axis=1)
+        return sums_by(self.cluster, columns)
 
     def _columns(self, scores: Floats, rows: place.Places) -> Floats:
         scores = scores * self.weight[rows, None]

@@ -389,8 +389,7 @@ def headline_errors(
 def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Estimate:
     """The calibration error divided by the rate of events: 1.25 is an error of 125 % of the base rate.
 
-    Error and rate have an interval each, at the level (1 + `level`) / 2, and the ends are the most and the least that
-    both allow. Without events the upper end is infinite.
+    The ends are the most and the least that the intervals of both, at the level (1 + `level`) / 2, allow.
     """
     both = (1 + validation.fraction("level", level)) / 2
     error = headline_error(data, norm=norm, level=both)

@@ -38,10 +38,7 @@ _GAP_CELLS = 16
 
 @dataclass(frozen=True, eq=False)
 class ScoreCells:
-    """The rows, and the cell of each row's score: of about equal mass, never dividing equal scores.
-
-    Cells depend on the scores alone, so outcomes in them are draws from the predictions whichever rows a group takes.
-    """
+    """The rows, and the cell of each score: of about equal mass, never dividing equal scores, alike for all groups."""
 
     data: Binary
     cell: NDArray[np.intp]
@@ -140,11 +137,9 @@ def group_tests(
 ) -> list[GroupTests]:
     """Tests of every group of every column; the probability of any false rejection is at most the significance.
 
-    Two valid procedures share it, see `by_group`. (i) Gamma laws, fitted to the statistics of `MultiScale` of a first
-    set of samples, make one smooth statistic q per group, which is ranked among a second set (`step_down_min`). Columns
-    divide the same rows, so p-values of each are multiplied by the number of columns. (ii) Reciprocal likelihood
-    ratios. With a = 0.9 the result is min(p_i / a, p_ii / (1 - a)). Weighted rows are not draws from their predictions:
-    (i), with Kish's effective counts, is approximate and (ii) is left out.
+    Of the two procedures of `by_group`, (i) ranks one smooth statistic per group, by gamma laws fitted to other
+    samples, and is multiplied by the number of columns, which divide the same rows; (ii) is left out for weighted rows,
+    which are not draws from their predictions. With a = 0.9 the result is min(p_i / a, p_ii / (1 - a)).
     """
     draws = default_draws(groupings) if draws is None else draws
     rng = generator(seed, "group search")
@@ -173,8 +168,8 @@ def default_draws(groupings: Sequence[Grouping]) -> int:
 def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]:
     """Tests of every group of very many columns, or crosses of columns, that overlap.
 
-    As in `group_tests`, but both procedures are adjusted by Holm's method over all groups: (i) the tail probability of
-    the number of events (`two_sided_tail`), (ii) the likelihood ratio. Weighted rows have (i) only.
+    By the tail of the number of events and the likelihood ratio, each with Holm's adjustment; of weighted rows the
+    first.
     """
     share = SIMULATED if data.weight is None else 1.0
     found, scores = [], ScoreCells.of(data)
@@ -197,8 +192,7 @@ def clustered_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTe
 def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMethod | None) -> list[GroupTests]:
     """`calibration_test` of every group, with Holm's adjustment over the groups of all columns.
 
-    Holm's method would multiply the ranks of the default multiclass test by the number of groups: it shares the
-    significance with the likelihood ratio of the confidence of the predicted class.
+    The ranks of the default multiclass test share the significance with the likelihood ratio of the confidence.
     """
     top = data.top_label() if method is None and isinstance(data, Multiclass) and data.weight is None else None
     found = []
@@ -390,14 +384,13 @@ _BLOCK = 1 << 15
 def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray[np.intp]) -> Floats:
     r"""For each group of independent rows the reciprocal of a likelihood ratio: a p-value at any n, however small.
 
-    The alternatives shift the log-odds of the predictions by δ, independently in each of B bins of the scores, B = 1,
-    2, 4, ..., 64, with a fixed prior for δ:
+    The alternatives shift the log-odds by δ, independently in each of B = 1, 2, 4, ..., 64 bins, with a fixed prior:
 
     .. math:: E = \operatorname{mean}_B \prod_b \sum_\delta \pi_\delta
-              \prod_{i \in b} \frac{e^{\delta y_i}}{1 - p_i + p_i e^\delta}, \qquad p = \min(1, 1 / E).
+              \prod_{i \in b} \frac{e^{\delta y_i}}{1 - p_i + p_i e^\delta}, \qquad p = \min(1, 1 / E),
 
-    If the model is calibrated, E has expectation 1, so that P(1/E ≤ x) ≤ x by Markov's inequality (Vovk, Wang 2021,
-    E-values). Rows are in the order of their group, and of y_prob in each; `starts` are the first rows of the groups.
+    valid by Markov's inequality (Vovk, Wang 2021, E-values). Rows are in the order of their group, and of y_prob in
+    each; `starts` are the first rows of the groups.
     """
     size = np.diff(np.append(starts, len(y_prob)))
     group = np.repeat(np.arange(len(starts)), size)
@@ -422,8 +415,7 @@ def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray
 def likelihood_ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
     """`likelihood_ratio_p` of groups (lines) whose rows are counted in the same 2^k cells of scores (columns).
 
-    A cell counts as rows of its mean probability, which can only make the ratio smaller: log(1 - p + p exp(δ)) is
-    concave.
+    A cell counts as rows of its mean probability, which can only make the ratio smaller.
     """
     step = max(1, _BLOCK // count.shape[1])
     blocks = [slice(start, start + step) for start in range(0, len(count), step)]

@@ -61,8 +61,7 @@ def groupings(
 ) -> list[Grouping]:
     """The groupings of an array, of a list, mapping or frame of columns, and of all crosses of up to `depth` of them.
 
-    With `quantiles`, columns of numbers with more distinct values are divided at their quantiles. `check` is called
-    with each column under its name.
+    Numbers with more distinct values are divided at `quantiles`; `check` is called with each column under its name.
     """
     columns = _columns(by, length)
     if check is not None:

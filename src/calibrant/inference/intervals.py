@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, get_args, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeGuard, get_args, runtime_checkable
 
 from numpy import isfinite
 
@@ -21,21 +21,6 @@ from calibrant.results.target import SPREAD_ERRORS, Arguments, Target, declared_
 from calibrant.table.bintable import BinTable, Data
 from calibrant.table.task import Unlabeled, task_of
 
-if TYPE_CHECKING:
-    from calibrant.inference.forecast_intervals import LogScale, Wilson
-    from calibrant.inference.inversion.classwise import ClasswiseInversion
-    from calibrant.inference.inversion.spread import PitInversion, SpreadInversion
-    from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
-    from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound
-    from calibrant.inference.reliability import IsotonicBand
-    from calibrant.pu.binned_inference import DebiasedDelta
-    from calibrant.pu.inversion import PUInversion
-
-    OfError: TypeAlias = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-    OfPositives: TypeAlias = PUInversion | DebiasedDelta
-    OfClasses: TypeAlias = SequentialBound | ClasswiseInversion
-    OfForecasts: TypeAlias = SpreadInversion | LogScale | PitInversion | Wilson
-
 Estimator = Callable[[Any], float]
 
 
@@ -44,6 +29,9 @@ class Method(Protocol):
     """A method of intervals. What it serves decides what it is asked for; see `BY_METHOD`."""
 
     serves: ClassVar[str]
+
+    def interval(self, *asked: Any, **options: Any) -> Interval:
+        """The interval of what it is asked for."""
 
 
 #: Methods that are asked for by name.
@@ -93,19 +81,17 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
     named = _method_of_forecasts(wanted.quantity) or _method_of_validation(wanted.quantity)
     if named is not None:
         return named
-    grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
-    if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
+    if wanted.quantity in NORMS_OF_GAP and isinstance(data, Binary | BinTable):
         from calibrant.inference.norm_bounds import NormBand
 
         return NormBand()
-    inverted = isinstance(norm, float) or norm == "squared"
-    if not is_true_error(target) or not inverted:
+    if not is_true_error(target) or not (isinstance(norm, float) or norm == "squared"):
         from calibrant.inference.score_intervals import EventLosses, PlacementScore, knows
 
         if knows(target, data):
             return PlacementScore() if wanted.quantity == "ranking" else EventLosses()
-        return Clustered() if grouped else Bootstrap()
-    if not largest:
+        return Bootstrap() if getattr(data, "group", None) is None else Clustered()
+    if norm != math.inf:
         return Inversion()
     from calibrant.inference.norm_bounds import LargestGapBound
 
@@ -126,11 +112,6 @@ def require_target(estimator: Estimator, target: Target | None) -> Target:
 def is_true_error(target: Target | None) -> TypeGuard[Target]:
     """Whether the calibration error of the population is the target."""
     return target is not None and target.quantity == "true error"
-
-
-def is_norm_of_gap(target: Target | None) -> bool:
-    """Whether the target is a norm of the gap as a signed measure on the scores."""
-    return target is not None and target.quantity in NORMS_OF_GAP
 
 
 def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) -> Method:
@@ -320,12 +301,9 @@ def _bootstrapped(method: Bootstrap, asked: _Asked) -> Interval:
     return replace(found, low=max(0.0, found.low), high=max(0.0, found.high))
 
 
-def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
+def _of_classes(method: Any, asked: _Asked) -> Interval:
     """The interval of a Multiclass for the target that the method is for."""
-    from calibrant.inference.learned_bounds import SequentialBound
-
-    data, target = asked.data, asked.estimate.target
-    wanted = "true error" if isinstance(method, SequentialBound) else "classwise mean"
+    data, target, wanted = asked.data, asked.estimate.target, method.quantity
     if not isinstance(data, Multiclass) or target is None or target.quantity != wanted or target.norm is None:
         message = (
             f"{type(method).__name__} is for the {wanted} of Multiclass predictions, not {asked.estimate.name} of "
@@ -335,27 +313,21 @@ def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
     return method.interval(data, norm=target.norm, level=asked.level)
 
 
-def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
-    from calibrant.inference.forecast_intervals import Wilson
-    from calibrant.inference.inversion.spread import PitInversion
-
-    if isinstance(method, PitInversion | Wilson):
-        return method.interval(asked.data, asked.estimate, level=asked.level)
+def _of_forecast(method: Method, asked: _Asked) -> Interval:
     if asked.estimate.target is None:
         fail(f"{type(method).__name__} needs an estimate with a declared target, not {asked.estimate!r}.", TypeError)
     return method.interval(asked.data, asked.estimate.target, level=asked.level)
 
 
-def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
+def _of_positives(method: Method, asked: _Asked) -> Interval:
     """The interval for the true error, or by the older methods that in the bins of the estimate."""
     from calibrant.pu.inversion import PUInversion
 
     target, table, data = asked.require_true_error(method), asked.estimate.bins, asked.data
-    source: Any = data
     if not isinstance(task_of(data), Unlabeled):
         fail(f"{type(method).__name__} is for positive-unlabeled data, not {data!r}.")
     if isinstance(method, PUInversion):
-        return method.interval(source, norm=target.norm, level=asked.level)
+        return method.interval(data, norm=target.norm, level=asked.level)
     if table is None or table.fine or target.norm != 1:
         fail(f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion().")
     if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
@@ -364,18 +336,13 @@ def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
     return method.interval(table, level=asked.level)
 
 
-def _of_error(method: OfError, asked: _Asked) -> Interval:
+def _of_error(method: Method, asked: _Asked) -> Interval:
     target, data, level = asked.require_true_error(method), asked.data, asked.level
     norm = target.norm
-    if not isinstance(method, Inversion):
-        from calibrant.inference.learned_bounds import SplitLowerBound
-
-        if isinstance(method, SplitLowerBound):
-            return method.interval(data, norm=norm, level=level)
-    if norm != "squared" and not isinstance(norm, float):
+    if not getattr(method, "any_norm", False) and norm != "squared" and not isinstance(norm, float):
         message = f"{type(method).__name__} needs a norm that is a number or 'squared', got {norm!r}; use Bootstrap()."
         raise ValueError(message)
-    if norm != "squared":
+    if getattr(method, "any_norm", False) or norm != "squared":
         return method.interval(data, norm=norm, level=level)
     root = method.interval(data, norm=2.0, level=level)
     squared = None if root.target is None else replace(root.target, norm="squared")
@@ -390,7 +357,7 @@ BY_METHOD: dict[str, Callable[[Any, _Asked], Interval]] = {
     "positives": _of_positives,
     "classes": _of_classes,
     "forecasts": _of_forecast,
-    "validation": lambda method, asked: method.interval(asked.data, asked.estimate, level=asked.level),
+    "an estimate": lambda method, asked: method.interval(asked.data, asked.estimate, level=asked.level),
 }
 
 

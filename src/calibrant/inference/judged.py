@@ -234,11 +234,10 @@ _ALONE = f"fewer than {FEW_EVENTS:g} gold labels of the rarer outcome, so the go
 
 
 def _slope(data: Judged, target: Target, level: float) -> _Found:
-    r"""Root of :math:`\sum (\tilde y - \operatorname{expit}(a + b z)) (1, z)`, z the log odds, with a sandwich.
+    r"""Root of :math:`\sum (\tilde y - \operatorname{expit}(a + b z)) (1, z)`, z the log odds, with a sandwich (HC3).
 
-    What a labelled row adds to the covariance is divided by one minus its leverage (HC3), the variance is at least what
-    the recalibrated judge expects, and Student's quantile has the degrees of freedom of the rows that carry it. With
-    few labels of the rarer outcome, and in clusters, where a judge gains nothing, the gold labels alone are used.
+    The variance is at least what the recalibrated judge expects. With few labels of the rarer outcome, and in clusters,
+    where a judge gains nothing, the gold labels alone are used.
     """
     require_gold(data)
     data, name = _inside(data), "Calibration slope"
@@ -410,11 +409,10 @@ def judged_interval(estimator: Any, data: Judged, *, level: float, method: Any =
 
 
 def judged_test(data: Judged) -> Significance:
-    r"""Is the confidence calibrated? Level, slope and shape, each within its share of the level (Bonferroni).
+    """Is the confidence calibrated? Level, slope and shape, each within its share of the level (Bonferroni).
 
-    The level is the mean of the rectified outcomes against that of the confidences, and the shape asks whether the L1
-    error is 0: with few gold labels of the rarer outcome by these alone. An interval at one minus its share of alpha
-    excludes its ideal only where the test rejects.
+    The shape asks whether the L1 error is 0: with few gold labels of the rarer outcome by these alone. An interval at
+    one minus its share of alpha excludes its ideal only where the test rejects.
     """
     require_gold(data)
     p, cluster = data.y_prob.astype(np.float64), row_clusters(data, len(data))

@@ -14,6 +14,7 @@ from calibrant.data.groups import group_names
 from calibrant.data.predictions import Binary, Confidence
 from calibrant.data.validation import fail
 from calibrant.inference.multiplicity import between_groups
+from calibrant.inference.sample import sums_by
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator, normal_draws
@@ -255,8 +256,7 @@ class _Curve:
         fit = logistic_fit(basis, weight=weight, positive=weight * y, start=start, penalty=penalty)
         score = basis * (weight * (y - expit(basis @ fit.coefficients)))[:, None]
         if reference.group is not None:
-            cluster = np.unique(reference.group, return_inverse=True)[1]
-            score = np.stack([np.bincount(cluster, column) for column in score.T], axis=1)
+            score = sums_by(np.unique(reference.group, return_inverse=True)[1], score)
         m = expit(basis @ fit.coefficients)
         information = (basis * (weight * m * (1 - m))[:, None]).T @ basis
         inverse = np.linalg.inv(information + penalty + 1e-9 * np.eye(len(start)))
@@ -352,8 +352,7 @@ def _relabelled(
 ) -> tuple[Floats, Floats, Estimate]:
     """Log odds after the share of events has changed, and that share with its interval.
 
-    `old` are the shares of the reference by each drawn curve, the last by the fitted one: what is uncertain in a curve
-    and in its own share cancels. New rows are drawn again.
+    `old` are shares of the reference by each drawn curve and the fitted one: what is uncertain in both cancels.
     """
     n = int(cells.count.sum())
     old = old.clip(1e-4, 1 - 1e-4)

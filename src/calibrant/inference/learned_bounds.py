@@ -31,10 +31,7 @@ _FEWEST = 4
 
 
 def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> Iterator[CrossFitted]:
-    """For each part but the first: its rows with their probabilities by the default map fitted on the parts before.
-
-    Given these, the map is fixed: what each part says may be combined as in a sequential experiment.
-    """
+    """For each part but the first: its rows with their probabilities by the default map fitted on the parts before."""
     if not isinstance(data, Multiclass):
         fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
     n = len(data) if data.weight is None else int(np.count_nonzero(data.weight))
@@ -96,6 +93,7 @@ class SequentialBound:
     """
 
     serves: ClassVar[str] = "classes"
+    quantity: ClassVar[str] = "true error"
 
     exact: bool | None = None
     parts: int = 5
@@ -224,6 +222,7 @@ class SplitLowerBound:
     """
 
     serves: ClassVar[str] = "error"
+    any_norm: ClassVar[bool] = True
 
     train: float = 0.5
     seed: int = 0

@@ -349,10 +349,7 @@ def default_draws(rows: int) -> int:
 
 
 def independent_rows(data: Multiclass, *, needed_by: str, named: bool = True) -> tuple[Floats, NDArray[np.intp]]:
-    """Probabilities that sum to 1 and labels, in an order that does not depend on that of the rows.
-
-    Classes that are not `named` are put in the order of their sums, so that names and columns do not matter either.
-    """
+    """Probabilities that sum to 1, and labels, in an order of their own; of classes too, unless they are `named`."""
     if not isinstance(data, Multiclass):
         fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
     if data.group is not None:

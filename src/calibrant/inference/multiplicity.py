@@ -31,10 +31,7 @@ _TIE = 1e-9
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
-    """Holm's adjusted p-values, valid whatever the dependence of the tests; NaN stays NaN and does not count as a test.
-
-    `weights` are the shares of the level that the tests have, up to a factor.
-    """
+    """Holm's adjusted p-values, with shares of the level as `weights`; NaN stays NaN and does not count as a test."""
     p, weight = np.asarray(p_values, np.float64), np.ones(len(p_values)) if weights is None else np.asarray(weights)
     order = np.argsort(p / weight, kind="stable")[: np.count_nonzero(~np.isnan(p))]  # NaN are last
     factors = np.cumsum(weight[order][::-1])[::-1] / weight[order]
@@ -47,13 +44,10 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> l
 def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
     r"""Upper tail probabilities of positive statistics under gamma laws with the mean m and variance s² of `fit_draws`.
 
-    By Wilson and Hilferty's approximation, in which the cube root is normal:
+    .. math:: P(T > t) \approx \Phi\left(\frac{1 - c - (t/m)^{1/3}}{\sqrt{c}}\right), \qquad c = \frac{s^2}{9 m^2}
 
-    .. math:: P(T > t) \approx \Phi\left(\frac{1 - c - (t/m)^{1/3}}{\sqrt{c}}\right), \qquad c = \frac{s^2}{9 m^2}.
-
-    A smooth scale on which statistics of different kinds and groups can be compared beyond the number of draws. Draws
-    that are ranked afterwards must be *others* than those of the fit: else the error rate of 200 groups was 0.39, not
-    0.05.
+    (Wilson and Hilferty). Draws that are ranked afterwards must be *others* than those of the fit: else the error rate
+    of 200 groups was 0.39, not 0.05.
     """
     mean = np.maximum(fit_draws.mean(axis=0), _SMALLEST)
     ninth = np.maximum((fit_draws / mean).var(axis=0), 1e-12) / 9
@@ -63,11 +57,9 @@ def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
 
 
 def cauchy_combined(tails: Floats, weight: ArrayLike) -> Floats:
-    r"""One tail probability for several along the last axis (Liu, Xie 2020, Cauchy combination test).
+    r"""One tail probability for several along the last axis, to be ranked among draws (Liu, Xie 2020).
 
     .. math:: q = \operatorname{arccot}\Bigl(\sum_j \omega_j \cot(\pi p_j)\Bigr) / \pi, \qquad \sum_j \omega_j = 1
-
-    with p of more than 0.9 counted as 0.9. To be ranked among those of draws, which makes it exact.
     """
     share = np.asarray(weight, dtype=np.float64)
     p = np.clip(tails, _SMALLEST, _LARGEST)
@@ -114,10 +106,7 @@ def check_band(band: BandKind) -> BandKind:
 def pointwise_level(covariance: Floats, level: float) -> float:
     r"""The level of pointwise intervals that together hold with probability `level`, for estimates that vary like this.
 
-    .. math:: 2 \Phi(k) - 1, \qquad P\Bigl(\max_t \frac{|Z_t|}{\sqrt{C_{tt}}} \le k\Bigr) = \text{level}, \quad
-              Z \sim N(0, C)
-
-    with k the quantile of 4000 draws. Points that do not vary are left out.
+    .. math:: 2 \Phi(k) - 1, \qquad P\Bigl(\max_t |Z_t| / \sqrt{C_{tt}} \le k\Bigr) = \text{level}, \quad Z \sim N(0, C)
     """
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     some = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
@@ -160,10 +149,9 @@ def cauchy_rank(single: Floats, weight: Floats) -> float:
 
 
 def shrunk(values: Floats, error: Floats) -> Floats:
-    r"""Empirical Bayes estimates of groups with these standard errors.
+    r"""Empirical Bayes estimates of groups with these standard errors, as for `by_group`, with
 
-    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
-              \tau^2 = \max\Bigl(0,
+    .. math:: \tau^2 = \max\Bigl(0,
               \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
               w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
 

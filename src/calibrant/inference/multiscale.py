@@ -201,7 +201,7 @@ def _of_clusters(sample: Sample, draws: int, seed: int) -> tuple[float, float, f
 def _cells_that_count(sample: Sample, fine: FineSample) -> PooledCells:
     """Cells of as many rows as count by the sums of clusters; if few have events, by how alike their rows look.
 
-    Counts are whole numbers, so that data without an event are the same as a simulated sample without one.
+    Counts are whole, so that data without an event are the same as a simulated sample without one.
     """
     counting = min(sample.few_counting, fine.cells.effective_n)
     if np.isinf(sample.few_counting):
@@ -236,10 +236,7 @@ def _drawn_rows(sample: Sample, cells: PooledCells, draws: int, rng: np.random.G
 
 
 def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """The observed mean outcomes (first column) and those of samples drawn from the predictions, some at a time.
-
-    The rows are cells. In smaller arrays, whose memory is used again, everything takes less time.
-    """
+    """The observed mean outcomes of cells (first column) and those of samples of the predictions, some at a time."""
     chance, step = np.clip(cells.predicted, 0.0, 1.0), max(1, _AT_ONCE // len(cells.share))
     for start in range(0, draws + 1, step):
         outcomes = cells.outcomes(chance, min(step, draws + 1 - start), rng)
@@ -256,10 +253,7 @@ def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
 
 
 def signed_statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
-    """The same with the signs of mean and slope, which are the roots of the first two columns.
-
-    The arrays of `samples`, mean outcomes per cell (row) and sample (column), are overwritten.
-    """
+    """The same with the signs of mean and slope, roots of the first two columns; `samples` are overwritten."""
     variance = _variance(cells)
     with np.errstate(divide="ignore"):
         odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
@@ -296,10 +290,7 @@ def weights(columns: int) -> Floats:
 
 
 def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places, Floats]:
-    """The last cell of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
-
-    Also the first bin of each number of bins, and the factors 1 / share and 1 / variance of their squared gaps.
-    """
+    """The last cells of 2, 4, ..., 128 bins of about equal mass, the first bin of each number, and their factors."""
     middle = np.cumsum(cells.share) - cells.share / 2
     levels, bins = [], 2
     while bins <= min(128, cells.effective_n / 4):

@@ -99,11 +99,7 @@ Law = Callable[[], Iterator[Floats]]
 
 @dataclass(frozen=True, eq=False)
 class ResidualNoise:
-    """Draws of the noise of the residual sums, by one or two laws that a norm of the noise must respect both.
-
-    Of prediction minus outcome, less its expectation, as a share of the weight, in cells of mean score `position`;
-    `largest` is the mean of max(p, 1 - p).
-    """
+    """Draws of the noise of predictions less outcomes in cells of score `position`; a norm must respect all `laws`."""
 
     position: Floats
     laws: tuple[Law, ...]
@@ -113,8 +109,8 @@ class ResidualNoise:
     def of(cls, data: Predictions | BinTable, *, draws: int, seed: int, size: int, needed_by: str) -> ResidualNoise:
         """The noise of binary rows or of their fine table, on at most `size` cells of neighbouring scores.
 
-        Independent rows have two laws: outcomes drawn from the predictions, and the observed squares of residuals as
-        variances, with three rows more that were not seen to be wrong. Residuals of clusters change sign together.
+        Independent rows have two laws: outcomes drawn from the predictions, and the observed squares of residuals (and
+        three wrong rows more) as variances. Residuals of clusters change sign together.
         """
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(Sample.of_rows(data), draws, seed, size, needed_by)

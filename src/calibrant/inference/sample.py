@@ -49,6 +49,11 @@ def design_effect(residuals: Iterable[Floats], clusters: NDArray[np.intp] | None
     return max(together / alone, 1.0) if alone > 0 else 1.0
 
 
+def sums_by(label: NDArray[np.intp], values: Floats, size: int = 0) -> Floats:
+    """Sums over the rows of each label, column by column; `size` is the least number of labels."""
+    return np.stack([np.bincount(label, column, size) for column in values.T], axis=1).astype(np.float64, copy=False)
+
+
 def rows_that_count(
     weight: Floats | None, residuals: Iterable[Floats], clusters: NDArray[np.intp] | None, rows: int
 ) -> float:
@@ -168,7 +173,7 @@ class Sample:
         """Sums over the rows of each cluster, column by column."""
         if self.cluster is None or self.clusters == len(self.cluster):
             return values
-        return np.stack([np.bincount(self.cluster, column, self.clusters) for column in values.T], axis=1)
+        return sums_by(self.cluster, values, self.clusters)
 
     @property
     def independent(self) -> bool:
@@ -179,8 +184,8 @@ class Sample:
     def few_counting(self) -> float:
         """The rows that count if those of a cluster are as alike as they look; infinite if many of them have events.
 
-        Few events lie in few clusters, whose sums then say little of how they vary. Whether they are few is seen from
-        the predictions made right on average, as a gap that all rows share makes them no more alike.
+        Whether events are few is seen from predictions made right on average: a gap that all rows share makes none
+        alike.
         """
         rate, mean = (float(sums.sum()) / self.table.total for sums in (self.table.observed, self.table.predicted))
         if self.independent or isinstance(self.source, BinTable):
@@ -205,9 +210,8 @@ class Sample:
     def fine(self, *, facing: bool = False) -> FineSample:
         """Fine cells and, of clusters of rows, what each has in them.
 
-        With `facing`, events are exchanged for non-events where scores are above 1/2 on average, and clusters are
-        numbered by what they hold: what is simulated then depends neither on which outcome is called the event nor on
-        the names of the clusters.
+        With `facing` nothing depends on which outcome is called the event or on the names of clusters: events are
+        exchanged for non-events where scores are above 1/2 on average, and clusters are numbered by what they hold.
         """
         sums = self._facing if facing else self.table.sums
         if self.cluster is None or self.independent:
@@ -310,16 +314,12 @@ class EventRate:
     .. math:: n^\star = \frac{\bar y (1 - \bar y)}{V}, \qquad
               V = \max_m \frac{1}{W^2}\sum_i w_i^2 (y_i - m_i)^2,
 
-    where m is the prediction made right on average, by a shift :math:`p_i + \bar y - \bar p` and by a factor
-    :math:`p_i \bar y / \bar p` (of 1 - p where scores are above 1/2 on average), and V at least what outcomes of these
-    probabilities would have. Of clusters the sum is
-    over their sums, each divided by :math:`\sqrt{1 - \text{its share}}` since it pulls the mean towards itself, and V
-    is multiplied by the square of Student's quantile over the normal one, for as many degrees of freedom as clusters
-    carry the variance. Where fewer than ten events or non-events count, no more rows count than do if those of a
-    cluster are as alike as they look. Fewer than five clusters, or than two effective ones, say nothing.
-
-    `by_model` is the least value of V; `size` rows (or clusters) count where only one outcome was seen, and at most
-    `most` in any case. `freedom` is None for independent rows.
+    where m is the prediction made right on average, by a shift and by a factor (of 1 - p where scores are above 1/2 on
+    average), and V at least what outcomes of these probabilities would have (`by_model`). Of clusters the sum is over
+    their sums, each divided by :math:`\sqrt{1 - \text{its share}}` since it pulls the mean towards itself, with
+    Student's quantile for as many degrees of freedom as clusters carry the variance (`freedom`, None for independent
+    rows); where fewer than ten events or non-events count, no more rows count than `most`. `size` rows (or clusters)
+    count where only one outcome was seen. Fewer than five clusters, or than two effective ones, say nothing.
     """
 
     rate: float
@@ -483,10 +483,7 @@ def require_clusters(number: int, *, needed_by: str) -> None:
 
 
 def row_losses(found: float, data: Predictions, *, finite: bool = True) -> Floats | None:
-    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better.
-
-    Infinite ones raise an error, unless they need not be `finite`.
-    """
+    """The losses whose mean an estimate is, or None; infinite ones raise an error, unless they need not be `finite`."""
     target = found.target if isinstance(found, Estimate) else None
     if target is None or target.losses is None or not isinstance(data, Forecast | Binary | Multiclass):
         return None

@@ -72,7 +72,7 @@ class PlacementScore:
     <AUC 1 [0.38..., 1] at 95%, n=100, exact>
     """
 
-    serves: ClassVar[str] = "validation"
+    serves: ClassVar[str] = "an estimate"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of the AUC of `data`."""
@@ -197,7 +197,7 @@ class EventLosses:
     <Brier score 0.0099 [0.0002..., 0.05...] at 95%, n=100, mean>
     """
 
-    serves: ClassVar[str] = "validation"
+    serves: ClassVar[str] = "an estimate"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of the mean loss of `data`."""

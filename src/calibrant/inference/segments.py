@@ -243,8 +243,7 @@ class _Search:
     def _best_pairs(self) -> list[_Found]:
         """The best of each two features, most evidence first, of those that may be extended.
 
-        Evidence that counts conditions of too few rows is at least that which does not, and cheaper: rows are counted
-        for those two features only that it leaves in doubt.
+        Rows are counted only for features that evidence without a count, which is at least as much, leaves in doubt.
         """
         most = [found for j, k in self.pairs if (found := self._pair(j, k, count=False)) is not None]
         most.sort(key=lambda found: -found[0])
@@ -365,7 +364,7 @@ def _confirmed(rows: CodedRows, candidates: list[_Candidate], part: slice, alpha
 def segments(rows: CodedRows, *, alpha: float, most: int) -> tuple[Segment, ...]:
     """Found on one half and confirmed on the other, and the other way round, each at alpha / 2; most evidence first.
 
-    Of segments that are about the same rows, or lie within each other and have one direction, the first is kept.
+    Of segments about the same rows, or within each other and of one direction, the first is kept.
     """
     middle = int(rows.place.searchsorted(0.5))
     halves = slice(0, middle), slice(middle, len(rows))

@@ -30,10 +30,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class OrderedLosses:
-    """Entries (rows, or rows of a table with one score and outcome) in the order of falling confidence.
-
-    `squares` are sums of squared weights, `ends` the last entry of each run of equal confidence.
-    """
+    """Entries by falling confidence; `ends` are the last of each run, `squares` sums of squared weights."""
 
     confidence: Floats
     loss: Floats
@@ -163,10 +160,7 @@ class OrderedLosses:
         return np.asarray(products / np.outer(weight, weight))
 
     def smoothed_covariance(self, runs: Any) -> Floats:
-        """The same with one more loss, of which no part of the order is more likely to hold it than another.
-
-        Without it the risks before the first loss would not vary, and a band would not allow for losses there.
-        """
+        """The same with one more loss anywhere in the order: before the first loss, risks would not vary without it."""
         weight = self.running[runs]
         variance, carrying = self.variances([len(self.ends) - 1])
         parts = self.squares * (self.loss - self.risk[-1]) ** 2
@@ -441,7 +435,7 @@ def _limits(entries: OrderedLosses, shown: Numbers, level: float, *, exact: bool
 def _design_effect(entries: OrderedLosses, shown: Numbers, own: Floats, variance: Floats, size: Floats) -> Floats:
     """By how much clusters raise the variance of each risk: no less than that of the last, which is of all rows.
 
-    Few losses say little of how they lie in clusters. Where all are the same, clusters count as one row each.
+    Where all losses are the same, clusters count as one row each.
     """
     known = (variance > 0) & (own > 0)
     effect = np.divide(variance * size, own, out=size / entries.clusters_up_to(shown), where=known)

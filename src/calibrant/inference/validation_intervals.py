@@ -15,15 +15,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import right_answers
 from calibrant.estimators.validation_study import joint_fit, probability_cells, recalibration_line
-from calibrant.inference.sample import (
-    Columns,
-    EventRate,
-    Sample,
-    carrying,
-    require_clusters,
-    student_inflation,
-    uncertain,
-)
+from calibrant.inference import sample as samples
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.cells import too_few_clusters
 from calibrant.numerics.logistic.binary import LogisticLine, affine
@@ -48,11 +40,8 @@ class ScoreCovariance:
     cluster_sums: Floats | None
 
     @classmethod
-    def of(cls, sample: Sample, *, fitted: Columns, columns: Columns) -> ScoreCovariance:
-        """`fitted` gives the expected outcome at each score, `columns` the regressors (scores by columns).
-
-        In a table the two outcomes of a cell share its mean weight.
-        """
+    def of(cls, sample: samples.Sample, *, fitted: samples.Columns, columns: samples.Columns) -> ScoreCovariance:
+        """`fitted` gives the expected outcome at each score, `columns` the regressors (scores by columns)."""
         if not sample.independent:
             p = sample.rows.predicted.astype(np.float64)
             size = 1 / float(sample.row_share @ sample.row_share)
@@ -71,14 +60,13 @@ class ScoreCovariance:
     def freedom(self, direction: Floats) -> float | None:
         r"""Degrees of freedom of one combination of the columns; None without clusters.
 
-        The number of clusters that carry the variance, :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`: with few events these
-        are the clusters that have some.
+        The number of clusters that carry the variance, :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`.
         """
-        return None if self.cluster_sums is None else carrying((self.cluster_sums @ direction) ** 2)
+        return None if self.cluster_sums is None else samples.carrying((self.cluster_sums @ direction) ** 2)
 
     def inflation(self, level: float, direction: Floats) -> float:
         """Square of Student's quantile over the normal one, for one combination of the columns; 1 without clusters."""
-        return student_inflation(self.freedom(direction), level)
+        return samples.student_inflation(self.freedom(direction), level)
 
 
 #: What must hold for the intervals of validation studies, decisions and forecasts.
@@ -110,7 +98,7 @@ class MidP:
     <O:E ratio 0.3333 [0.01627, 1.621] at 95%, n=100, exact>
     """
 
-    serves: ClassVar[str] = "validation"
+    serves: ClassVar[str] = "an estimate"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of an O:E ratio, calibration intercept or accuracy of `data`."""
@@ -131,14 +119,14 @@ class MidP:
         return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
 
     def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        found = EventRate.of(_with_enough_clusters(data, needed_by="MidP"))
+        found = samples.EventRate.of(_with_enough_clusters(data, needed_by="MidP"))
         low, high = found.limits(1 - level)
         return low / found.mean, high / found.mean
 
     def _intercept(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         sample = _with_enough_clusters(data, needed_by="MidP")
         line, _ = recalibration_line(sample.table)
-        low, high = EventRate.of(sample, certain=False).limits(1 - level)
+        low, high = samples.EventRate.of(sample, certain=False).limits(1 - level)
         size = float(line.weight.sum())
         return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
 
@@ -147,19 +135,19 @@ def _counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | B
     """The table of independent rows, counted once for all that needs it; rows in clusters as they are."""
     if isinstance(data, BinTable) or getattr(data, "group", None) is not None:
         return data
-    return probability_cells(Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
+    return probability_cells(samples.Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
 
 
-def _with_enough_clusters(data: Predictions | BinTable, *, needed_by: str) -> Sample:
-    sample = Sample.with_clusters(data, needed_by=needed_by)
+def _with_enough_clusters(data: Predictions | BinTable, *, needed_by: str) -> samples.Sample:
+    sample = samples.Sample.with_clusters(data, needed_by=needed_by)
     if sample.cluster is not None:
-        require_clusters(sample.clusters, needed_by=needed_by)
+        samples.require_clusters(sample.clusters, needed_by=needed_by)
     return sample
 
 
-def rate_limits(data: Predictions | BinTable, fitted: Columns, level: float) -> tuple[float, float]:
+def rate_limits(data: Predictions | BinTable, fitted: samples.Columns, level: float) -> tuple[float, float]:
     """Limits of the rate of events, with the variance around what is fitted."""
-    return EventRate.of(_with_enough_clusters(data, needed_by="MidP"), fitted=fitted).limits(1 - level)
+    return samples.EventRate.of(_with_enough_clusters(data, needed_by="MidP"), fitted=fitted).limits(1 - level)
 
 
 @dataclass(frozen=True)
@@ -191,7 +179,7 @@ class ProfileLikelihood:
     ('lower', -0.58, inf)
     """
 
-    serves: ClassVar[str] = "validation"
+    serves: ClassVar[str] = "an estimate"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of a calibration slope of `data`."""
@@ -231,7 +219,7 @@ class SlopeStatement:
     ratio: float = 1.0
 
     @classmethod
-    def of(cls, sample: Sample) -> SlopeStatement:
+    def of(cls, sample: samples.Sample) -> SlopeStatement:
         """Of a sample with at least one score between 0 and 1; too few clusters, or one that dominates, say nothing."""
         line, _ = recalibration_line(sample.table)
         if not sample.independent and too_few_clusters(sample.by_cluster(sample.row_share[:, None])[:, 0]):
@@ -247,7 +235,7 @@ class SlopeStatement:
             return expit(intercept + slope * _finite(p))
 
         def columns(p: Floats) -> Floats:
-            return affine(_finite(p)) * uncertain(p)[:, None]
+            return affine(_finite(p)) * samples.uncertain(p)[:, None]
 
         spread = ScoreCovariance.of(sample, fitted=fitted, columns=columns)
         inverse = np.linalg.inv(line.curvature(intercept, slope))
@@ -258,7 +246,7 @@ class SlopeStatement:
         """Both ends of the interval."""
         if self.line is None:
             return -np.inf, np.inf
-        rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * self.ratio * student_inflation(self.freedom, level)
+        rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * self.ratio * samples.student_inflation(self.freedom, level)
         return self.line.slope_limits(rise)
 
     @property
@@ -279,7 +267,7 @@ class SlopeStatement:
 
 def _finite(p: Floats) -> Floats:
     """Log odds, with 0 where they are infinite: these rows are not counted."""
-    return np.where(uncertain(p), log_odds(p), 0.0)
+    return np.where(samples.uncertain(p), log_odds(p), 0.0)
 
 
 Kind = Literal["calibration intercept", "calibration slope"]
@@ -451,7 +439,7 @@ class _Framework:
         cluster = None
         if task.group is not None:
             cluster = np.unique(task.group[usable], return_inverse=True)[1]
-            require_clusters(int(cluster.max()) + 1, needed_by="multinomial_recalibration")
+            samples.require_clusters(int(cluster.max()) + 1, needed_by="multinomial_recalibration")
         left_out = int((weight > 0).sum() - usable.sum())
         return cls([labels[k] for k in others], labels[first], present, lines, cluster, left_out, len(task))
 
@@ -486,9 +474,7 @@ class _Framework:
         """Each parameter with both ends of its interval."""
         z = float(ndtri((1 + level) / 2))
         rows = self.lines.residuals(best)[:, free] * self.lines.weight[:, None]
-        sums = rows
-        if self.cluster is not None:
-            sums = np.stack([np.bincount(self.cluster, column) for column in rows.T], axis=1).astype(np.float64)
+        sums = rows if self.cluster is None else samples.sums_by(self.cluster, rows)
         number = len(sums)
         spread = ScoreCovariance(sums.T @ sums * (number / max(number - 1, 1)), None if self.cluster is None else sums)
         inverse = np.linalg.pinv(self.lines.information(best)[np.ix_(free, free)])

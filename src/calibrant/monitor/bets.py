@@ -267,10 +267,7 @@ def sequence_interval(low: float, high: float, level: float, target: Target | No
 
 
 def closed_testing(evidence: Floats) -> Floats:
-    """E-values adjusted for all of them together: the least average over all sets that contain each.
-
-    Rejecting those of at least 1 / alpha has a familywise error of at most alpha (Vovk and Wang 2021).
-    """
+    """E-values adjusted for all of them (Vovk and Wang 2021): the least average over all sets that contain each."""
     order = np.sort(evidence)
     sums = np.concatenate([[0.0], np.cumsum(order)])
     rank = np.searchsorted(order, evidence)

@@ -55,8 +55,7 @@ def start_weight(period: int, *, arl: bool = False) -> float:
     .. math:: w_0 = \tfrac12, \qquad w_j = \tfrac12 u_j \sum_{v: 2^v | j} \frac{2^v}{(v+1)(v+2)}, \qquad
               u_j = \frac{\log 10}{(j + 10) \log^2(j + 10)}
 
-    Since u falls, its sum over multiples of :math:`2^v`, times :math:`2^v`, is at most that over all periods. For a
-    mean time between false alarms (`arl`) u is 1 and w_0 too: the sum up to period t is at most t + 1.
+    For a mean time between false alarms (`arl`) u is 1 and w_0 too: the sum up to period t is at most t + 1.
     """
     if period == 0:
         return 1.0 if arl else FIRST
@@ -153,9 +152,8 @@ class Blocks:
 def tree_sums(low: Floats, high: Floats, weight: Floats, period: NDArray[np.intp], periods: int, leaves: int) -> Floats:
     """Probability integral transforms as sums of the nodes of a binary tree, root first: periods by nodes by 3.
 
-    Under a calibrated forecast each half of a node has probability 1/2. An interval (of a rank, a count, or between
-    quantiles) is spread over it evenly: the logarithm of its wealth is then the mean over a transform drawn at random
-    in the interval, whose exponential has mean at most 1 (Jensen), and no random number is needed.
+    An interval (of a rank, a count, or between quantiles) is spread over it evenly: the logarithm of its wealth is the
+    mean over a transform drawn in it, whose exponential has mean at most 1 (Jensen).
     """
     point = high <= low
     leaf = np.minimum((low[point] * leaves).astype(np.intp), leaves - 1)

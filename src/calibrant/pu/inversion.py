@@ -244,10 +244,7 @@ def shapes(scores: PooledScores) -> tuple[Floats, Floats]:
 
 
 def design_effects(data: PositiveUnlabeled, table: BinTable) -> tuple[float, float]:
-    """How much larger clusters make the variance of the fitted coordinates, and of the mean gap; 1 without clusters.
-
-    That of the mean gap is at least that of the coordinates.
-    """
+    """How much larger clusters make the variance of the fitted coordinates, and (at least as much) of the mean gap."""
     if data.group is None:
         return 1.0, 1.0
     scores = PooledScores.of(table)
@@ -366,20 +363,16 @@ def mean_gap_limit(
     prior_error: float = 0.0,
     prior_interval: tuple[float, float] | None = None,
 ) -> float:
-    r"""Lower confidence limit of \|π - E f\|, which no calibration error in a norm of at least 1 is below.
+    r"""Lower confidence limit of \|π - E f\|, which no calibration error in a norm of at least 1 is below (Jensen).
 
-    By Jensen's inequality :math:`(\mathrm E|g|^q)^{1/q} \ge |\mathrm E g|` for every gap g, smooth or not. The mean gap
-    D, the sum of the error masses, has variance Var f / n where the prior is known, and Var(s/c - f) / n where the
-    label frequency c is; the square of `prior_error` is added. With t = \|D\| / SE the limit is
+    The mean gap D has variance Var f / n where the prior is known, and Var(s/c - f) / n where the label frequency c is;
+    the square of `prior_error` is added. With t = \|D\| / SE the limit is
 
     .. math:: \mathrm{SE} \cdot (t + T^{-1}(\text{risk} - T(-t)))
 
-    where T is Student's distribution function with n - 1 degrees of freedom. It exceeds \|E g\| with probability of
-    about `risk` at most. It is 0 unless D differs from 0 in a two-sided test at a third of `risk`: another test of the
-    same data excludes an error of zero too, and the risks of both add up there.
-
-    Clusters make the variance of the mean gap larger by `design_effect`. Of the priors of `prior_interval`, in which
-    the prior lies, the one nearest to the mean score is taken.
+    where T is Student's distribution function with n - 1 degrees of freedom; it is 0 unless D differs from 0 in a
+    two-sided test at a third of `risk`, as another test of the same data excludes zero too. Of the priors of
+    `prior_interval` the one nearest to the mean score is taken.
     """
     whole = gaps.joined(np.zeros(len(gaps.share), dtype=np.intp), 1)
     score, rows = float(whole.predicted[0]), whole.n_unlabeled / design_effect
@@ -395,9 +388,6 @@ def mean_gap_limit(
 
 
 def _variance(whole: Gaps) -> float:
-    """Variance of the mean gap as estimated, or if its expectation were zero: the larger of the two.
-
-    With a known label frequency a sample with few labelled rows by chance would otherwise seem to be precise.
-    """
+    """Variance of the mean gap as estimated, or if its expectation were zero (few labelled by chance): the larger."""
     calibrated = replace(whole, prior=float(whole.predicted[0]), product=whole.predicted_squares)
     return max(float(whole.variance[0]), float(calibrated.variance[0]), 0.0)

@@ -35,10 +35,7 @@ from calibrant.table.task import largest_prior
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The two samples as a map sees them: masses sum to the prior on the positives, to 1 on the unlabeled rows.
-
-    The effective numbers of rows, (sum w)² / sum w², are the numbers of rows where there are no weights.
-    """
+    """The two samples as a map sees them: masses sum to the prior and to 1; effective numbers are Kish's."""
 
     positive: Scores
     unlabeled: Scores

@@ -114,10 +114,10 @@ HELD_UP_TO = 0.99
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Both ends as members of the family of statements about the sample, of which `MultiScale` is the test.
+    """Both ends, in the family of statements about the sample of which `MultiScale` is the test.
 
-    No norm is less than the mean gap: where the level has its share of alpha, so have the lower ends. Where neither
-    the level nor the test rejects calibration, they are zero: that pays for the share.
+    No norm is less than the mean gap, so lower ends use its share of alpha; they are zero where the test does not
+    reject.
     """
 
     sample: Sample

@@ -32,10 +32,7 @@ CELLS = 64
 
 @dataclass(frozen=True, eq=False)
 class ClassGap:
-    """The cells of one class: share of rows, bases of the fit, of its smoother shape and of a straight line.
-
-    A basis is orthonormal under the shares: fitted values are basis @ basis.T @ (sums of residuals per cell / n).
-    """
+    """Shares of the cells of one class, and orthonormal bases of the fit, a smoother shape and a straight line."""
 
     share: Floats
     fit: Floats
@@ -45,13 +42,7 @@ class ClassGap:
 
 @dataclass(frozen=True, eq=False)
 class ClasswiseFit:
-    """All classes of a sample, fitted one by one.
-
-    Attributes
-    ----------
-    cell : array (n, K)
-        Number of the cell of each probability, different for each class.
-    """
+    """All classes of a sample, fitted one by one; `cell` (n, K) is that of each probability, apart for each class."""
 
     probability: Floats
     labels: NDArray[np.intp]
@@ -193,6 +184,7 @@ class ClasswiseInversion(validation.Simulated):
     """
 
     serves: ClassVar[str] = "classes"
+    quantity: ClassVar[str] = "classwise mean"
     least_draws = 2
 
     draws: int = 399
@@ -306,10 +298,7 @@ class _Trial:
         return lambda t: softmax(z / (1 + t * unit) if extreme else z * (1 + t * unit))
 
     def unresolved(self, norm: float) -> float:
-        """What cells see beyond the fits, with its noise taken off; often zero.
-
-        The root mean square over classes, times the ratio of the norm to the L2 norm that the fitted gaps have.
-        """
+        """What cells see beyond the fits, less its noise: the root mean square over classes, as a part of the norm."""
         p, n = self.fit.probability, len(self.fit.probability)
         residual, variance, share = (
             values.reshape(len(values), -1, 2).sum(axis=2)

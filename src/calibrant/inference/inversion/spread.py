@@ -59,7 +59,7 @@ class PitInversion(validation.Simulated):
     ('coverage error (L1)', True)
     """
 
-    serves: ClassVar[str] = "forecasts"
+    serves: ClassVar[str] = "an estimate"
     least_draws = 2
 
     draws: int = 299
@@ -370,10 +370,7 @@ class _Trials:
             yield from self._shifted()
 
     def _sparse(self, observed: float) -> Iterator[Path]:
-        """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right.
-
-        As few parts as the fit as a whole allows; no path if even the largest error along it is too small.
-        """
+        """Along the few parts of the shape that stand out: noise adds most to a norm where the ratio is right."""
         shape, error = self.shape, self.fit.noise.std(axis=0)
         for errors in SPARSE:
             standing = np.where(np.abs(shape) > errors * error, shape, 0.0)

@@ -31,11 +31,10 @@ LEAST_EFFECTIVE, FEW_EFFECTIVE = 6, 20
 
 @dataclass(frozen=True, eq=False)
 class ForecastClusters:
-    r"""Clusters of forecasts: the share of each row and cluster in the weight, and how alike standardised errors are.
+    """Clusters of forecasts: the share of each row and cluster in the weight, and how alike standardised errors are.
 
-    A few clusters that happen to agree seem to know more than they do. So no result counts as more certain than for
-    normal errors with the correlation ρ within clusters that was seen: the larger of that of the errors z, and the root
-    of that of z². Squares of such errors have the correlation ρ².
+    A few clusters that happen to agree seem to know more than they do: no result counts as more certain than for normal
+    errors with the correlation ρ within clusters that was seen. Squares of such errors have the correlation ρ².
     """
 
     label: NDArray[np.intp]
@@ -113,9 +112,8 @@ class SpreadCells:
     r"""Sums of :math:`z^2 = (y-\mu)^2/\sigma^2` over the rows of each distinct spread, in ascending order.
 
     Of the rows' shares of the weight and their squares, of share times z² (`second`) and z⁴ (`fourth`), and the largest
-    single term of the last two, or a bound on it. `tail_index` is an upper confidence bound (one-sided, 90 %) on the
-    index of the power law of the largest errors, by Hill; infinite if unknown. The arrays of rows (cell, share, z²,
-    cluster number) are only those of clustered or weighted rows, or if asked for.
+    single term of the last two, or a bound on it. `tail_index` is that of `_tail_index`. The arrays of rows (cell,
+    share, z², cluster number) are only those of clustered or weighted rows, or if asked for.
     """
 
     n: int
@@ -217,7 +215,7 @@ class SpreadCells:
 
 
 def _tail_index(squares: Floats) -> float:
-    """Hill's estimate from the square root of n largest errors, and 1.28 standard errors more."""
+    """An upper bound (90 %) on the index of the power law of the largest errors, by Hill; infinite if unknown."""
     count = max(10, round(np.sqrt(len(squares))))
     if len(squares) < 3 * count:
         return float(np.inf)
@@ -342,10 +340,7 @@ class SpreadFit:
 
 
 def log_ratio_fit(half: Floats, share: Floats, ratio: Floats, steps: int = 25) -> Floats:
-    """Log of the mean ratio, for each row of `ratio`: the root of half' share (ratio exp(-fit) - 1) = 0.
-
-    The expected information is the identity, so a step needs no solve.
-    """
+    """Log of the mean ratio, per row: the root of half' share (ratio exp(-fit) - 1) = 0, with unit information."""
     ratio = np.atleast_2d(ratio)
     one, weighted = half.T @ share, half * share[:, None]
     found = np.log(np.maximum(ratio @ share, 1e-300))[:, None] * one
