@@ -24,6 +24,7 @@ from calibrant.monitor.bets import (
     ALL_RANGES,
     CELLS,
     LEAVES,
+    LIFE,
     ONE_RANGE,
     QUIET,
     SHIFT,
@@ -33,8 +34,9 @@ from calibrant.monitor.bets import (
     cells_of,
     log_evidence,
     log_sum,
+    start_weight,
+    tree_sums,
 )
-from calibrant.monitor.blocks import LIFE, start_weight, tree_sums
 from reproduce.resumable import Row, asked_samples, markdown, measured
 
 RESULTS = Path(__file__).with_name("results")

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, normal_draws
-from calibrant.pu.binned_inference import Source, binned_interval, checked, joined, paper_table
+from calibrant.pu.binned_inference import OF_BINS, Source, joined
 from calibrant.results.estimate import Interval
+from calibrant.results.target import Target
+from calibrant.table.binning import PaperBins
+from calibrant.table.bintable import BinTable, binned
 from calibrant.table.task import Gaps
 
 
@@ -55,11 +58,11 @@ class BasicBootstrap(_Simulated):
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
-        level, gaps = checked(level, norm), Gaps.of(paper_table(data))
+        level, gaps = _checked(level, norm), _gaps(data)
         errors = np.abs(_resampled_gaps(gaps, self.draws, generator(self.seed, "resampled positives"))).sum(axis=1)
         estimate = float(np.abs(gaps.gap).sum())
         low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
-        return binned_interval(2 * estimate - float(high), 2 * estimate - float(low), level, self)
+        return _interval(2 * estimate - float(high), 2 * estimate - float(low), level, self)
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,32 @@ class Conservative(_Simulated):
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
         from scipy.special import ndtri
 
-        level, whole = checked(level, norm), Gaps.of(paper_table(data))
+        level, whole = _checked(level, norm), _gaps(data)
         gaps = joined(whole)
         covariance = gaps.null_covariance()
         noise = normal_draws(covariance, self.draws, generator(self.seed, "conservative interval"))
         estimate, sign = float(np.abs(whole.gap).sum()), np.sign(gaps.gap)
         low = estimate - float(np.quantile(np.abs(noise).sum(axis=1), (1 + level) / 2))
         high = estimate + float(ndtri((1 + level) / 2)) * float(np.sqrt(max(float(sign @ covariance @ sign), 0.0)))
-        return binned_interval(low, high, level, self)
+        return _interval(low, high, level, self)
+
+
+def _checked(level: float, norm: float) -> float:
+    """The level, if the norm is 1."""
+    if norm != 1:
+        validation.fail(f"These intervals are for the L1 norm only, got norm={norm!r}.")
+    return validation.fraction("level", level)
+
+
+def _gaps(data: Source) -> Gaps:
+    """Those of a table of bins as it is, of other data in `PaperBins`."""
+    return Gaps.of(data if isinstance(data, BinTable) and not data.fine else binned(data, None, PaperBins())[0])
+
+
+def _interval(low: float, high: float, level: float, method: object) -> Interval:
+    """The interval for the error of the binned model, cut at 0."""
+    low, high, target = max(0.0, low), max(0.0, high), Target("binned error", 1)
+    return Interval(low, high, level=level, method=repr(method), assumption=OF_BINS, target=target)
 
 
 def _resampled_gaps(gaps: Gaps, draws: int, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference import LearnedTest, SequentialBound
-from calibrant.inference.learned_bounds import judged_parts, labels_of
+from calibrant.inference.learned_bounds import judged_parts
 from calibrant.simulate import PowerCurve, UniformScores, World
 from tests.inference.class_worlds import sample
 from tests.inference.worlds import BENT
@@ -19,7 +19,7 @@ def test_parts_are_all_rows_but_the_first_part_each_once():
     rows = np.concatenate([part.row for part in parts])
     assert len(parts) == 4
     assert len(rows) == len(set(rows.tolist())) == 203 - 41
-    assert np.array_equal(np.concatenate([labels_of(part) for part in parts]), data.y_true[rows])
+    assert np.array_equal(np.concatenate([part.observed for part in parts]), data.y_true[rows])
 
 
 def test_the_map_of_a_part_does_not_see_it():

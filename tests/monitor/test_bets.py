@@ -16,8 +16,8 @@ from calibrant.monitor.bets import (
     log_evidence,
     mean_sequence,
     strongest,
+    tree_sums,
 )
-from calibrant.monitor.blocks import tree_sums
 from calibrant.numerics.special import expit
 
 

@@ -334,7 +334,9 @@ def simulated_reference(task: Forecast, score: Callable[[Floats], Floats]) -> di
 
 def exchanged_reference(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
     """Reference of a score of ensembles; see `exchanged_ensembles`."""
-    return _of_scores(np.stack([score(one) for one in exchanged_ensembles(task)]), task, EXCHANGED)
+    return _of_scores(
+        np.stack([score(one) for one in exchanged_ensembles(task)]), task, "outcome exchanged with the draws"
+    )
 
 
 def exchanged_ensembles(task: Samples) -> Iterator[Samples]:
@@ -471,10 +473,9 @@ def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:
         return np.asarray(task.mean.ravel() + ndtri(level) * task.std.ravel(), dtype=np.float64)
     if isinstance(task, Distribution):
         return task.quantiles_at(level)
-    if isinstance(task, Quantiles):
-        return _between_quantiles(task, level)
-    message = f"Cannot simulate outcomes of {type(task).__name__}."
-    raise TypeError(message)
+    if not isinstance(task, Quantiles):
+        fail(f"Cannot simulate outcomes of {type(task).__name__}.", TypeError)
+    return _between_quantiles(task, level)
 
 
 def _between_quantiles(task: Quantiles, level: Floats) -> Floats:

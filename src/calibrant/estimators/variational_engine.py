@@ -24,7 +24,7 @@ from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import Of, Target
+from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
 #: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
@@ -196,22 +196,17 @@ class Variational:
 
     def error(self, norm: cross.Norm) -> Estimate:
         """The calibration error in one norm."""
-        of = self._of
-        name = "Variational confidence error" if self.runs[0].confidence else "Variational error"
-        if of == "confidence given vector":
-            name += " given the vector"
+        name = "Variational error"
+        of: Of = "vector" if self.runs[0].columns > 1 else "score"
+        if self.runs[0].confidence:
+            given = self.settings.top_label == "full"
+            name = f"Variational confidence error{' given the vector' if given else ''}"
+            of = "confidence given vector" if given else "confidence"
         details: dict[str, float] = {"number_of_classes": self.runs[0].columns}
         if self.runs[0].columns == 1:
             parts = {part: self._values(norm, part)[0] for part in ("over", "under")}
             details = {"overconfidence": parts["over"], "underconfidence": parts["under"]}
         return self._estimate(norm, "all", name, **details).with_target(Target("true error", norm, of))
-
-    @property
-    def _of(self) -> Of:
-        """Whose error is estimated."""
-        if not self.runs[0].confidence:
-            return "vector" if self.runs[0].columns > 1 else "score"
-        return "confidence given vector" if self.settings.top_label == "full" else "confidence"
 
     def part(self, norm: cross.Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""

@@ -107,7 +107,7 @@ def _of_spread(data: Forecast, target: Target) -> FittedGap:
     residual = share * (second * np.exp(-fit.gap[pool]) - 1)
     power, coordinates = SpreadError.of(target, fit.variance).power, (fit.share * fit.gap) @ fit.half
     influence = _freed(sums_by(cluster, residual[:, None] * fit.half[pool]))
-    sampling = np.bincount(cluster, share * _apart(power(fit.gap), fit.share)[pool])
+    sampling = np.bincount(cluster, share * _apart(power(fit.gap), fit.share)[pool]).astype(np.float64)
     found = fit.half, fit.share, coordinates, influence, sampling
     return FittedGap(*found, fit.shape, fit.straight, power, fit.missing)
 
@@ -128,7 +128,7 @@ def _of_unlabeled(data: PositiveUnlabeled, norm: float) -> FittedGap:
     weight = np.where(np.arange(len(data)) < len(data) - len(data.unlabeled), 0.0, weight)
     sampling = weight / weight.sum() * _apart(power(half @ coordinates), gaps.share)[pool]
     cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1]
-    influence, sampled = _freed(sums_by(cluster, rows)), np.bincount(cluster, sampling)
+    influence, sampled = _freed(sums_by(cluster, rows)), np.bincount(cluster, sampling).astype(np.float64)
     return FittedGap(half, gaps.share, coordinates, influence, sampled, smooth, straight, power)
 
 

@@ -330,17 +330,16 @@ def _events(task: Predictions) -> Binary:
     """The outcomes with known probabilities under the hypothesis."""
     if isinstance(task, Binary):
         return task
-    if isinstance(task, Gaussian | Quantiles | Distribution) and task.y_true.ndim == 1:
-        if isinstance(task, Distribution) and task.discrete:
-            fail("The coverage of discrete distributions is not known; audit continuous ones.", UnsupportedPredictions)
-        low, high = (1 - _NOMINAL) / 2, (1 + _NOMINAL) / 2
-        if isinstance(task, Quantiles):
-            low, high = float(np.min(task.levels)), float(np.max(task.levels))
-        inside = (task.quantile(low) <= task.y_true) & (task.y_true <= task.quantile(high))
-        return Binary.borrowing(inside, np.full(len(inside), high - low), weight=task.weight, group=task.group)
-    known = "Binary, Multiclass, Gaussian, Quantiles and Distribution predictions of one output"
-    message = f"audit takes {known}, not {task!r}."
-    raise UnsupportedPredictions(message)
+    if not isinstance(task, Gaussian | Quantiles | Distribution) or task.y_true.ndim > 1:
+        known = "Binary, Multiclass, Gaussian, Quantiles and Distribution predictions of one output"
+        fail(f"audit takes {known}, not {task!r}.", UnsupportedPredictions)
+    if isinstance(task, Distribution) and task.discrete:
+        fail("The coverage of discrete distributions is not known; audit continuous ones.", UnsupportedPredictions)
+    low, high = (1 - _NOMINAL) / 2, (1 + _NOMINAL) / 2
+    if isinstance(task, Quantiles):
+        low, high = float(np.min(task.levels)), float(np.max(task.levels))
+    inside = (task.quantile(low) <= task.y_true) & (task.y_true <= task.quantile(high))
+    return Binary.borrowing(inside, np.full(len(inside), high - low), weight=task.weight, group=task.group)
 
 
 def _of_events(task: Predictions, events: Binary, X: Any, alpha: float, seed: int, most: int) -> Audit:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.data.validation import fail
 from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence
@@ -225,8 +225,7 @@ class Gate:
         try:
             return validation.fraction("the level of a limit of coverage", float(level)) if level else None
         except ValueError:
-            message = f"A limit of coverage needs a level in (0, 1), such as coverage:0.9, got {self.of!r}."
-            raise InvalidPredictions(message) from None
+            fail(f"A limit of coverage needs a level in (0, 1), such as coverage:0.9, got {self.of!r}.")
 
     def accepts(self, decision: Decision) -> bool:
         """Whether a decision is good enough: one that has passed, or is undecided where proof is needed to fail."""

@@ -323,7 +323,8 @@ def _of_positives(method: Method, asked: _Asked) -> Interval:
     """The interval for the true error, or by the older methods that in the bins of the estimate."""
     from calibrant.pu.inversion import PUInversion
 
-    target, table, data = asked.require_true_error(method), asked.estimate.bins, asked.data
+    target, table = asked.require_true_error(method), asked.estimate.bins
+    data: Any = asked.data
     if not isinstance(task_of(data), Unlabeled):
         fail(f"{type(method).__name__} is for positive-unlabeled data, not {data!r}.")
     if isinstance(method, PUInversion):

@@ -45,11 +45,6 @@ def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> 
         yield replace(judged, n=len(judged.weight))
 
 
-def labels_of(rows: CrossFitted) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """The observed class of each row."""
-    return rows.observed.astype(np.intp)
-
-
 _WHY = "a lower bound only: no upper bound of the error of whole vectors holds without assumptions on its form"
 
 
@@ -194,7 +189,7 @@ class LearnedTest(validation.Simulated):
         for part in judged_parts(data, parts=self.parts, seed=self.seed, needed_by="LearnedTest"):
             # labels that were called impossible count as an enormous gain, not an infinite one
             gain = np.log(np.maximum(part.fitted, 1e-300)) - np.log(np.maximum(part.predicted, 1e-300))
-            lines = np.column_stack([labels_of(part), categorical_draws(part.predicted, self.draws, rng)])
+            lines = np.column_stack([part.observed.astype(np.intp), categorical_draws(part.predicted, self.draws, rng)])
             total = np.take_along_axis(gain, lines, axis=1).sum(axis=0)
             single = rank_p_values(total[:, None])[:, 0] * (len(total) / (len(total) + 1))
             scores += np.sqrt(part.n) * ndtri(1 - single)
@@ -234,6 +229,5 @@ class SplitLowerBound:
         bound = SplitSampleBound(level=level, train=self.train)
         least = 1 if norm == math.inf and not isinstance(data, Multiclass) else norm  # no gap is above the largest
         found = variational_error(data, norm=least, bound=bound, seed=self.seed).interval
-        if found is None:  # pragma: no cover - a bound was asked for
-            raise RuntimeError(repr(bound))
+        assert found is not None  # a bound was asked for
         return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))

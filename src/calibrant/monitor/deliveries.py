@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_names, group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, fail, require
+from calibrant.data.validation import fail, require
 from calibrant.inference.calendar_periods import times_of
-from calibrant.monitor.bets import CELLS, LEAVES, cells_of
-from calibrant.monitor.blocks import tree_sums
+from calibrant.monitor.bets import CELLS, LEAVES, cells_of, tree_sums
 from calibrant.numerics.arrays import Floats
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Labelled
@@ -61,8 +60,7 @@ def period_numbers(values: Any, rows: int) -> Times:
     try:
         days = array.astype("datetime64[D]") if array.dtype.kind == "M" else np.array(array, dtype="datetime64[D]")
     except (ValueError, TypeError) as error:
-        message = f"time must hold dates (such as 2026-11-18) or whole numbers of periods, but {error}."
-        raise InvalidPredictions(message) from error
+        fail(f"time must hold dates (such as 2026-11-18) or whole numbers of periods, but {error}.", cause=error)
     return Times(days.astype(np.int64), dates=True)
 
 

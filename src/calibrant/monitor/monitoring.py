@@ -17,8 +17,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.monitor import bets
-from calibrant.monitor import blocks as state
-from calibrant.monitor.blocks import FIRST, LIFE, Blocks, start_weight
+from calibrant.monitor.bets import FIRST, LIFE, Blocks, start_weight
 from calibrant.monitor.deliveries import EVERYTHING, GROUP_CELLS, Delivery, Kind, Times, period_name, period_numbers
 from calibrant.monitor.status import Status, Where
 from calibrant.numerics.arrays import Floats
@@ -318,12 +317,12 @@ class Monitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a JSON file, all of it or nothing."""
-        state.save(self, path)
+        bets.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a state that `save` wrote; what is damaged or of another kind is refused."""
-        return state.load(cls, path)
+        return bets.load(cls, path)
 
     def __repr__(self) -> str:
         promise = f"alpha={self.alpha:g}" if self.arl is None else f"arl={self.arl:g}"

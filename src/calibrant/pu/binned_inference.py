@@ -35,6 +35,9 @@ FEWEST = 5.0
 #: Derived: thousands of sums of doubles, each rounded by 1.1e-16.
 ROUNDING = 1e-12
 
+#: What an interval for the error in bins assumes.
+OF_BINS = "the target is the error of the binned model; the bins are taken as fixed"
+
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
@@ -131,14 +134,18 @@ class DebiasedDelta:
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
-        level, table = checked(level, norm), paper_table(data)
+        if norm != 1:
+            fail(f"Intervals on positive-unlabeled data are available for the L1 norm only, got norm={norm!r}.")
+        level = validation.fraction("level", level)
+        table = data if isinstance(data, BinTable) and not data.fine else binned(data, None, PaperBins())[0]
         gaps = Gaps.of(table)
         sign = np.sign(gaps.gap)
         centre = debiased_gaps(table, 1)
         correction = float(np.abs(gaps.gap).sum()) - centre
         error = float(np.sqrt(max(float(sign @ gaps.covariance() @ sign), 0.0) + correction**2 / 4))
         reach = float(ndtri((1 + level) / 2)) * error
-        return binned_interval(centre - reach, centre + reach, level, self)
+        low, high, target = max(0.0, centre - reach), max(0.0, centre + reach), Target("binned error", 1)
+        return Interval(low, high, level=level, method=repr(self), assumption=OF_BINS, target=target)
 
 
 @dataclass(frozen=True)
@@ -175,30 +182,6 @@ class PUScore:
         statistic = float((((gap / size) @ vectors[:, some]) ** 2 / values[some]).sum())
         p_value = float(chdtrc(float(some.sum()), statistic))
         return Significance(statistic, p_value, method=f"PU score test, {bins}", n=table.n)
-
-
-def checked(level: float, norm: float) -> float:
-    """The level, if the norm is 1."""
-    if norm != 1:
-        fail(f"Intervals on positive-unlabeled data are available for the L1 norm only, got norm={norm!r}.")
-    return validation.fraction("level", level)
-
-
-def paper_table(data: Source) -> BinTable:
-    """A table of bins as it is; other data in `PaperBins`."""
-    return data if isinstance(data, BinTable) and not data.fine else binned(data, None, PaperBins())[0]
-
-
-def binned_interval(low: float, high: float, level: float, method: object) -> Interval:
-    """The interval for the error of the binned model, cut at 0."""
-    return Interval(
-        max(0.0, low),
-        max(0.0, high),
-        level=level,
-        method=repr(method),
-        assumption="the target is the error of the binned model; the bins are taken as fixed",
-        target=Target("binned error", 1),
-    )
 
 
 def joined(gaps: Gaps, fewest: float = 0.0) -> Gaps:

@@ -196,8 +196,7 @@ def advise(
     fit = fit_world(data, y_prob)
     q = norm if estimators is None else norm_of(next(iter(chosen.values())))
     known = interval(partial(ece, norm=q), fit.data, level=level).interval
-    if known is None:  # pragma: no cover - an interval was asked for
-        raise RuntimeError(repr(fit))
+    assert known is not None
     score = np.sort(fit.data.y_prob.astype(np.float64))
     n = min(len(score), largest)
     world = World(FixedScores(score[(np.arange(n) * len(score) + len(score) // 2) // n]), fit.world.curve, "fitted")

@@ -5,8 +5,7 @@ import pytest
 
 from calibrant.data.saved_files import InvalidFile
 from calibrant.monitor import Monitor
-from calibrant.monitor.bets import CELLS, Bets
-from calibrant.monitor.blocks import Blocks, start_weight, tree_sums
+from calibrant.monitor.bets import CELLS, Bets, Blocks, start_weight, tree_sums
 
 BETS = Bets.on_scores(np.ones(CELLS), 0.0, 0.0)
 
