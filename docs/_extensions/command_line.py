@@ -45,7 +45,7 @@ def write(path: Path) -> None:
     """One section per command: usage, what it does, and a list of its arguments and options."""
     import typer
 
-    from calibrant.cli.commands.application import app
+    from calibrant.cli.commands import app
 
     group: Any = typer.main.get_command(app)
     lines = ["# calibrant on the command line", "", (group.help or "").strip(), ""]

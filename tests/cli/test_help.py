@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from calibrant.cli.commands.application import app
+from calibrant.cli.commands import app
 
 FIRST_LINES = {
     "report": "A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or "

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app
+from calibrant.cli.commands import app
 from calibrant.cli.reports import commands, of_model, with_own_commands
 from tests.reporting.sections.running import run_commands
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from calibrant.reporting.audit_page import audit_page, save_page, to_json
-from calibrant.reporting.sections.audit import sentence
+from calibrant.reporting.audit_page import audit_page, save_page, sentence, to_json
 from tests.reporting.audits import classes, coverage, found
 from tests.reporting.layout.test_page import CHROMIUM, browser  # noqa: F401
 

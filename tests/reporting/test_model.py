@@ -6,10 +6,10 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from tools.findings_page import PATH, text
 
 from calibrant.reporting.contents import Reliability
-from calibrant.reporting.model import EXPLANATIONS, Finding, documentation, finite
+from calibrant.reporting.model import Finding, documentation, explanations, finite
+from calibrant.reporting.names import asset
 
 
 def test_saving_is_by_ending_and_atomic(over, tmp_path):
@@ -71,17 +71,19 @@ def test_every_finding_explains_itself(over):
         assert finding.link.endswith(finding.code.lower())
 
 
-DOCS = Path(__file__).parents[2] / PATH
+DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
 def test_the_documentation_says_the_same():
-    assert DOCS.read_text(encoding="utf8") == text(), "run: python -m tools.findings_page"
+    assert DOCS.read_text(encoding="utf8") == asset("findings.md"), "copy the file of the package to docs"
 
 
-@pytest.mark.parametrize("code", EXPLANATIONS)
+def test_every_section_of_the_page_is_an_explanation():
+    assert len(explanations()) == asset("findings.md").count("\n## CAL")
+
+
+@pytest.mark.parametrize("code", explanations())
 def test_every_explanation_is_whole(code):
-    found = EXPLANATIONS[code]
-    assert found.title
-    assert found.meaning.endswith(".")
-    assert found.what_to_do.endswith(".")
-    assert f"## {code}\n" in text()
+    meaning, remedy = explanations()[code].split("\n\n**What to do.** ")
+    assert meaning.endswith(".")
+    assert remedy.endswith(".")

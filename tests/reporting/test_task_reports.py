@@ -10,12 +10,10 @@ from scipy.special import ndtri
 import calibrant as cal
 from calibrant.reporting.contents import Assembly, BinCounts, MapRow, Options, Recalibration, Reliability, Shares
 from calibrant.reporting.evidence import Part, collected
+from calibrant.reporting.sections.recalibration import with_readers_names, with_recent_map
 from calibrant.reporting.task_reports import (
     BinaryReport,
-    in_reading_order,
     method_notes,
-    with_readers_names,
-    with_recent_map,
 )
 from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Words
@@ -31,17 +29,11 @@ def time_section(data, options):
     return BinaryReport(data, options).time_section(data)
 
 
-def test_order_is_that_of_reading():
-    bins, shares = BinCounts((), (), (), (), ()), Shares(0.2, (), (), None, ())
-    assert in_reading_order(replace(PLAIN, figures=(bins, None, shares))) == (shares, bins)
-
-
 def test_sections_and_evidence_are_judged_alike():
     """A group that its own column flags, and all tests together do not, is flagged nowhere."""
     rows = (group("a", p=0.03), group("b", p=0.5, flagged=False, direction="not flagged"))
     given = replace(PLAIN, test=ACCEPTS, groups=(groups(*rows),), over_time=over_time(significant=False))
     found = judged_together(given)
-    assert in_reading_order(found) == (found.over_time, *found.groups)
     assert not any(row.flagged for row in found.groups[0].rows)
     assert "The 3 tests of this report are adjusted for each other" in method_notes(found, "Own.")[1]
     assert method_notes(given, "Own.") == ("Own.",)

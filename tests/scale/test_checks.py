@@ -10,6 +10,7 @@ import pytest
 import calibrant as cal
 from calibrant.scale import EventColumns, bin_table, bin_tables
 from calibrant.scale.checks import (
+    NamedFrame,
     all_hold,
     counted,
     first_broken,
@@ -19,7 +20,6 @@ from calibrant.scale.checks import (
     weight_checks,
 )
 from calibrant.scale.columns import OneVsRestColumns, TopLabelColumns
-from calibrant.scale.named_columns import NamedFrame
 from tests.cli.loading import loaded
 
 NAN = float("nan")

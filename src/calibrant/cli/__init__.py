@@ -17,7 +17,7 @@ def main() -> None:
         import typer  # noqa: F401
     except ImportError:
         sys.exit("The command line needs typer and rich: pip install 'calibrant[cli]'.")
-    from calibrant.cli.commands.application import run
+    from calibrant.cli.commands import run
     from calibrant.cli.console import defer
 
     defer()

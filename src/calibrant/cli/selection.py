@@ -14,11 +14,23 @@ from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import fail
 from calibrant.scale import checks
-from calibrant.scale.checks import Check, all_hold, first_broken, is_text, labels_of_columns, present, some_labels
+from calibrant.scale.checks import (
+    Check,
+    NamedFrame,
+    NotNumbers,
+    all_hold,
+    bound,
+    first_broken,
+    first_text,
+    is_text,
+    labels_of_columns,
+    present,
+    some_labels,
+    text_remedy,
+)
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
 from calibrant.scale.duckdb_files import FLOATING, FileTable, filtered, literal, quoted
 from calibrant.scale.group_by import LARGEST_WHOLE
-from calibrant.scale.named_columns import NamedFrame, NotNumbers, bound, first_text, text_remedy
 from calibrant.scale.sources import FirstRow, first_invalid
 
 _GROUP, LABEL = "_calibrant_group_", "_calibrant_label"

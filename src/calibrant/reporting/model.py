@@ -1,253 +1,26 @@
-"""The report as plain results, and what each of its findings means.
-
-For every finding: what it means, why it happens, and what to do. The page and docs/findings.md say the same.
-"""
+"""The report as plain results, and what each of its findings means."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from calibrant._atomic_write import replacing
 from calibrant.data.validation import fail
 from calibrant.reporting.contents import Contents, Groups, OverTime, Recalibration, Section, Severity, Verdict
+from calibrant.reporting.names import asset
 from calibrant.results.estimate import Estimate, Significance
 
 
-class Explanation(NamedTuple):
-    """A title, what it means and why it happens, and what to do; all in Markdown of `code` and **bold** only."""
-
-    title: str
-    meaning: str
-    what_to_do: str
-
-    @property
-    def text(self) -> str:
-        """Paragraphs."""
-        return f"{self.meaning}\n\n**What to do.** {self.what_to_do}"
-
-
-#: By code.
-EXPLANATIONS: dict[str, Explanation] = {
-    "CAL101": Explanation(
-        "Certain and wrong",
-        "A probability of exactly 0 or 1 says that the other outcome is impossible; here it happened. Log loss is then "
-        "infinite and says nothing about the other rows. Usual causes: probabilities rounded on storage, "
-        "half-precision softmax, tree leaves with one class.",
-        "Store more digits, or recalibrate with any map of Calibrant: none predicts certainty by default.",
-    ),
-    "CAL102": Explanation(
-        "Many certain predictions",
-        "No finite sample supports a probability of exactly 0 or 1, even if all were right so far.",
-        "As for CAL101.",
-    ),
-    "CAL103": Explanation(
-        "Constant prediction",
-        "With one score only the total can be compared.",
-        "Check that the right column was passed.",
-    ),
-    "CAL104": Explanation(
-        "Decisions",
-        "Calibration is about probabilities; 0 and 1 are decisions.",
-        "Pass `predict_proba(...)[:, 1]`, not `predict(...)`.",
-    ),
-    "CAL201": Explanation(
-        "Not calibrated",
-        "The test compares predicted and observed frequencies at every scale, against outcomes simulated from the "
-        "predictions. A small p-value says that the deviations are not chance; the headline numbers say how large they "
-        "are. With many rows a harmless error can be significant. Tests of groups and times are adjusted for each "
-        "other.",
-        "Read the size first, then the diagram.",
-    ),
-    "CAL202": Explanation(
-        "No significant miscalibration",
-        "The deviations are within what chance produces. This is not proof of calibration: the upper end of the "
-        "interval says how large the error may still be.",
-        "If that is too large for your use, collect more rows.",
-    ),
-    "CAL203": Explanation(
-        "Significant but small",
-        "Enough rows make any error significant. This one is below 5 % of the base rate (or within your tolerance).",
-        "Usually nothing.",
-    ),
-    "CAL204": Explanation(
-        "Too extreme / too moderate",
-        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of the outcome. "
-        "Below 1, scores overstate differences in risk, as after overfitting; above 1 they understate them, as after "
-        "strong regularisation or averaging.",
-        "Platt scaling or beta calibration; a shift of the base rate alone does not repair it.",
-    ),
-    "CAL205": Explanation(
-        "Over- or under-confident",
-        "The confidence in predictions or answers is compared with how often they are right.",
-        "Temperature scaling repairs this part; see the table of classes for the rest.",
-    ),
-    "CAL206": Explanation(
-        "Test and interval disagree",
-        "They answer different questions: the test looks everywhere and may find a small, sharp deviation; the "
-        "interval is about the mean size.",
-        "Trust both: there is an error, but its mean size may be tiny.",
-    ),
-    "CAL207": Explanation(
-        "Not tested",
-        "A test that could not be computed was not passed. Usual causes: dependent rows, several outputs per row, too "
-        "few clusters, or numbers that are too large or too small.",
-        "Judge by the intervals, and remove the cause that the finding names.",
-    ),
-    "CAL208": Explanation(
-        "Scores run backwards",
-        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. Usual "
-        "causes: the probability of the other class, a score for which low means likely, another model's column, or "
-        "classes in another order.",
-        "Check the column and the positive class, and repeat the report.",
-    ),
-    "CAL209": Explanation(
-        "Scores without information",
-        "The calibration slope may be 0: higher scores do not go with more events. Usual causes: outcomes joined to "
-        "the wrong rows, a shuffled column, or a model that learned nothing.",
-        "Check how outcomes were joined to predictions. A recalibration map can set the level right, but cannot add "
-        "information.",
-    ),
-    "CAL211": Explanation(
-        "Whole vector",
-        "Outcomes drawn from the predicted vectors give the distribution of each statistic. The statistics look at "
-        "sharpness, at classes in ranges of their probability, and at confused pairs of classes, so they see what the "
-        "top label hides.",
-        "Read the table of classes; recalibrate the whole vector.",
-    ),
-    "CAL212": Explanation(
-        "Classes",
-        "Each class is tested one against the rest, with p-values adjusted for the number of classes (Westfall and "
-        "Young).",
-        "Vector scaling if totals differ by class; temperature if only the sharpness is wrong.",
-    ),
-    "CAL301": Explanation(
-        "Groups",
-        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for the number "
-        "of groups. A total can look right while groups err in opposite directions.",
-        "If all groups share the direction of the whole, one map serves. If not, fit a map per group "
-        "(`recalibrate.PerGroup` does so for forecasts), or give the model the group as a feature.",
-    ),
-    "CAL302": Explanation(
-        "Small groups",
-        "Estimates from a handful of events look extreme mostly by chance.",
-        "Merge groups, or use `by_group(..., shrink=True)`.",
-    ),
-    "CAL303": Explanation(
-        "Change over time",
-        "Each period's total is tested, adjusted for the number of periods; the change point is the split with the "
-        "largest difference, adjusted for the search.",
-        "Look for a change in data, population or base rate at that time; recalibrate on rows after it.",
-    ),
-    "CAL304": Explanation(
-        "Folded groups",
-        "The figure shows flagged groups and the largest others; the table holds all.",
-        "Open the table for the groups that the figure leaves out.",
-    ),
-    "CAL401": Explanation(
-        "Plain ECE",
-        "The binned ECE adds up the absolute noise of every bin, so it grows with the number of bins even for a "
-        "perfectly calibrated model (grey area in the figure).",
-        "Report the calibration error with its interval, or the debiased ECE; never compare plain ECEs of different "
-        "sizes.",
-    ),
-    "CAL402": Explanation(
-        "Few rows",
-        "The test would find this error in four of five samples of this size if all probabilities were shifted by it; "
-        "errors of other shapes must be larger.",
-        "Collect more rows, or judge by the interval.",
-    ),
-    "CAL403": Explanation(
-        "Few distinct scores",
-        "Equal scores are never split between bins, so there are as many bins as scores.",
-        "Nothing, if the scores are meant to be few; otherwise look for rounding on storage.",
-    ),
-    "CAL404": Explanation(
-        "Table",
-        "A table of sums per score is enough for every number of the report except intervals for dependent rows.",
-        "For clusters, pass rows with `group=`.",
-    ),
-    "CAL501": Explanation(
-        "Recalibration helps",
-        "Each map is fitted on four fifths of the rows and judged on the rest; the interval of the mean paired "
-        "difference excludes 0. The remaining error is that of the held-out rows.",
-        "Use the command shown; report on other rows than those of the fit.",
-    ),
-    "CAL502": Explanation(
-        "Recalibration does not help",
-        "Every map that was tried makes predictions worse on rows it was not fitted on: they are calibrated well "
-        "enough, or the error needs more rows to learn.",
-        "Nothing now; test again with more rows.",
-    ),
-    "CAL503": Explanation(
-        "Recalibration may not help",
-        "The predictions may be calibrated well enough for their number, or the error has a shape that needs more rows "
-        "to learn.",
-        "Nothing now; test again with more rows.",
-    ),
-    "CAL601": Explanation(
-        "Spread",
-        "Standardised errors (y − mean) / std should have a mean square of 1. The interval allows for heavy tails, by "
-        "the kurtosis of the standardised errors and by the largest of them.",
-        "Rescale the spread; see which map is best.",
-    ),
-    "CAL602": Explanation(
-        "Constant spread",
-        "However well it is scaled, a constant spread cannot say which rows are uncertain.",
-        "A model of the variance, an ensemble, or conformal intervals.",
-    ),
-    "CAL603": Explanation(
-        "One row",
-        "A tiny predicted spread met an ordinary error.",
-        "Put a floor under the spread, or check the row.",
-    ),
-    "CAL604": Explanation(
-        "Coverage hides it",
-        "Too wide for some rows and too narrow for others averages to the right coverage.",
-        "Judge by the figure of spread against error.",
-    ),
-    "CAL605": Explanation(
-        "One factor",
-        "Scaling all spreads by one number repairs the average and can harm where the spread was right.",
-        "Prefer a map that depends on the spread.",
-    ),
-    "CAL701": Explanation(
-        "Shares above 100 %",
-        "Either the assumed share of positives is too large, or labelled positives are not a random sample of all "
-        "positives.",
-        "Lower the share until the finding disappears; check how rows were chosen for labelling.",
-    ),
-    "CAL702": Explanation(
-        "Share too large",
-        "Scores of unlabeled rows leave no room for that many positives.",
-        "Estimate it, for example with `calibrant.pu`; see the figure over shares.",
-    ),
-    "CAL703": Explanation(
-        "Depends on the share",
-        "Without labelled negatives, the level of the observed frequencies is set by the assumed share; an error in it "
-        "moves every frequency in proportion.",
-        "Label a random sample of 200 unlabeled rows: it settles the matter.",
-    ),
-    "CAL704": Explanation(
-        "Random sample of positives",
-        "If the chance of being labelled rises with the score, frequencies at high scores are overstated.",
-        "Compare labelled positives with a random sample of confirmed ones.",
-    ),
-    "CAL801": Explanation(
-        "How answers were chosen for labelling",
-        "Gold labels stand for the rows without one. A judge that is wrong, even for one model only, is corrected by "
-        "them; labels that were chosen by interest, by ease or by the judge cannot be corrected.",
-        "Draw rows at random, or with `next_labels`, and pass the `weight` that it returns.",
-    ),
-    "CAL802": Explanation(
-        "Groups without a gold label",
-        "The judge may be biased in such a group, and nothing would show it. A number would be the judge's alone.",
-        "Label some rows of each group: `next_labels(k, by=...)` gives each the same number.",
-    ),
-}
+@cache
+def explanations() -> dict[str, str]:
+    """By code: what a finding means, why it happens and what to do, in Markdown of `code` and **bold** only."""
+    page = re.findall(r"## (CAL\d+)\n\n\*\*.+?\.\*\* (.+)\n\n\*\*Remedy\.\*\* (.+)\n", asset("findings.md"))
+    return {code: f"{meaning}\n\n**What to do.** {remedy}" for code, meaning, remedy in page}
 
 
 Kind = TypeVar("Kind", bound=Section)
@@ -292,7 +65,7 @@ class Finding:
     @property
     def explanation(self) -> str:
         """What it means, why it happens, and what to do; paragraphs, with `code` and **bold** words."""
-        return EXPLANATIONS[self.code].text
+        return explanations()[self.code]
 
 
 @dataclass(frozen=True, eq=False)

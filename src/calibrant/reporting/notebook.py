@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.reporting.drawing.markup import Child, Markup, asset, joined, tag
+from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest
 from calibrant.reporting.layout.elements import plain_table
-from calibrant.reporting.names import name_of_estimate, name_of_test
+from calibrant.reporting.names import asset, name_of_estimate, name_of_test
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value, printable

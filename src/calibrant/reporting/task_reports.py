@@ -27,7 +27,6 @@ from calibrant.estimators.regression_coverage import interval_error, pit_error, 
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, std_dispersion, uce
 from calibrant.estimators.smooth_errors import ks_error, smooth_ece
-from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
@@ -36,16 +35,16 @@ from calibrant.reporting.contents import CannotBuild, Number, Options, OverTime,
 from calibrant.reporting.evidence import Part
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
 from calibrant.reporting.model import Finding, Measure, Report
-from calibrant.reporting.names import name_of_map, plural
+from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import above, count, mapped, percent, rounded, score
-from calibrant.reporting.sections import groups, over_time, recalibration, reliability, task_sections
+from calibrant.reporting.sections import groups, recalibration, reliability, task_sections
 from calibrant.reporting.verdicts import binary, forecasts, multiclass, unlabeled
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
-from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together, limit, significant, small
+from calibrant.reporting.verdicts.severity import Evidence, judged_together, limit, significant, small
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualWidth
-from calibrant.table.bintable import BinTable, merge
+from calibrant.table.bintable import BinTable
 
 
 class TaskReport(ABC, Generic[Evidence]):
@@ -88,7 +87,7 @@ class TaskReport(ABC, Generic[Evidence]):
         """The evidence with every section, and what the verdict learns from it."""
         figures = tuple(self.made.attempt(name, make) for name, make in self.figures().items())
         time = self.time_section(self.part.data)
-        maps = self.made.attempt("Recalibration", lambda: with_readers_names(self.recalibrated(known)))
+        maps = self.made.attempt("Recalibration", lambda: recalibration.with_readers_names(self.recalibrated(known)))
         return replace(known, figures=figures, over_time=time, recalibration=maps, groups=self.group_sections())
 
     def completed(self, known: Evidence) -> Evidence:
@@ -116,9 +115,7 @@ class TaskReport(ABC, Generic[Evidence]):
         if self.options.time is None:
             return None
         column, values = self.options.time
-        return self.made.attempt(
-            "Over time", lambda: over_time.over_time_section(data, values, column=column or "time")
-        )
+        return self.made.attempt("Over time", lambda: groups.over_time_section(data, values, column=column or "time"))
 
     def group_sections(self) -> tuple[contents.Groups, ...]:
         """One section per column, or one of confirmed groups; columns that cannot be grouped say why."""
@@ -139,7 +136,7 @@ class TaskReport(ABC, Generic[Evidence]):
         """The audit by features, if it was asked for."""
         if self.options.audit is None:
             return None
-        from calibrant.reporting.sections.audit import audit_section
+        from calibrant.reporting.audit_page import audit_section
 
         return self.made.attempt("Where, for whom", partial(audit_section, self.data, self.options))
 
@@ -150,10 +147,12 @@ def built(task: TaskReport[Any]) -> Report:
     if known.n > 0:
         known = task.completed(judged_together(task.with_sections(known)))
         wanted = task.measures()
-    made = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
-    measures = tuple(Measure(estimate, headline) for estimate, headline in made if estimate is not None)
+    tried = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
+    measures = tuple(Measure(estimate, headline) for estimate, headline in tried if estimate is not None)
     known = replace(known, numbers=tuple(task.numbers(known)), audited=task.audited())
     found = task.table.verdict(known)
+    made = (*known.figures, *known.groups, known.over_time, known.recalibration, known.audited)
+    shown = sorted((one for one in made if one is not None), key=lambda one: get_args(Section).index(type(one)))
     facts = contents.Facts(
         rows=known.n,
         row=known.words.row,
@@ -170,18 +169,11 @@ def built(task: TaskReport[Any]) -> Report:
         facts=facts,
         verdict=found,
         numbers=known.numbers,
-        sections=tuple(with_note(section, found) for section in in_reading_order(known)),
+        sections=tuple(with_note(section, found) for section in shown),
         omitted=tuple(task.made.omitted),
         notes=method_notes(known, task.note(known)),
     )
     return Report(options.title, whole, measures, task.tests(known), type(task).findings(known, found))
-
-
-def in_reading_order(known: Shared) -> tuple[Section, ...]:
-    """All sections, ordered for reading."""
-    made = (*known.figures, *known.groups, known.over_time, known.recalibration, known.audited)
-    some = (section for section in made if section is not None)
-    return tuple(sorted(some, key=lambda section: get_args(Section).index(type(section))))
 
 
 def _unflagged(one: Any) -> bool:
@@ -229,11 +221,6 @@ def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
         "all rows and of a change over time are shown without it."
     )
     return (*own, together)
-
-
-def with_readers_names(made: Recalibration) -> Recalibration:
-    """The section with the names of maps that readers know, not those of classes."""
-    return replace(made, maps=tuple(replace(one, name=name_of_map(one.name)) for one in made.maps))
 
 
 def require_forwards(known: Any) -> None:
@@ -292,7 +279,9 @@ class BinaryReport(TaskReport[Probabilities]):
             return replace(known, needed=self.made.attempt("", lambda: rows_to_rule_out(wanted, self.part.sample)))
         if made is None:
             return known
-        recent = self.made.attempt("", lambda: with_recent_map(made, self.data, self.options, known.over_time))
+        recent = self.made.attempt(
+            "", lambda: recalibration.with_recent_map(made, self.data, self.options, known.over_time)
+        )
         return replace(known, recalibration=recent or made)
 
     def numbers(self, known: Probabilities) -> Iterator[Number]:
@@ -324,19 +313,16 @@ class ConfidenceReport(BinaryReport):
         text = "Mean distance between the confidence and the true chance of being right."
         yield from number("Calibration error, L1", known.error, 0.0, *_FAR, text)
         yield from confidence_less_accuracy(known)
-        side = _side(
-            known.slope,
+        ways = (
             "high confidences are too high and low ones too low.",
             "high confidences are too low and low ones too high.",
         )
-        yield from number("Calibration slope", known.slope, 1.0, *_TILTED, side, known.levels[1])
+        yield from number("Calibration slope", known.slope, 1.0, *_TILTED, _side(known.slope, *ways), known.levels[1])
 
 
-_FAR, _TILTED, _OFF = (
-    ("points", "", "farther off"),
-    ("ratio", "too extreme", "too moderate"),
-    ("ratio", "too high", "too low"),
-)
+_FAR = ("points", "", "farther off")
+_TILTED = ("ratio", "too extreme", "too moderate")
+_OFF = ("ratio", "too high", "too low")
 
 
 def number(name: str, value: Value | None, *rest: Any) -> Iterator[Number]:
@@ -353,40 +339,14 @@ def confidence_less_accuracy(known: Probabilities) -> Iterator[Number]:
     yield from number("Confidence − accuracy", known.gap, 0.0, *sides, text, known.levels[0])
 
 
-def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
-    """The section with the best map fitted and judged on the rows since the change over time, if there was one.
-
-    It is the one that readers are told to use, so that the command and the code fit it to those rows.
-    """
-    change = changed(time)
-    if change is None or options.time is None:
-        return made
-    column, values = options.time
-    start, rows, first, imported = over_time.since(column, values, change.first), options.rows, change.first, ""
-    if isinstance(values, Mapping):
-        some: Any = merge(list(values.values())[first:])
-        imported, before = "from calibrant.table import merge\n", ""
-        given = f"merge(list(time.values())[{first}:])"
-    else:
-        some = data.take(periods_of(values, name="time", length=len(data)).index >= first)
-        before = f"recent = {start.code}"
-        given = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
-    best = recalibration.recalibrated(Part(some, options.seed))[0].maps[0]
-    code = imported + recalibration.python_code(best.name, "p_new", rows=given, before=before)
-    recent = replace(best, name=name_of_map(best.name))
-    return replace(made, recent=recent, fitted=best.name, since=start.condition, code=code)
-
-
 def _about_error(known: Probabilities) -> str:
     what, error, rarer = "Mean distance between predicted and true probability.", known.error, known.rarer
     if error is None or error.low is None or error.high is None or not rarer > 0:
         return what
     relative = percent(mapped(error, lambda end: end / rarer))
-    base = (
-        f"base rate is {score(rarer)}" if known.base_rate <= 0.5 else f"rarer outcome has a frequency of {score(rarer)}"
-    )
+    base = "base rate is" if known.base_rate <= 0.5 else "rarer outcome has a frequency of"
     share = f"{relative.ends} % of it" if error.low > 0 else f"at most {relative.high} % of it"
-    return f"{what} The {base}, so the error is {share}."
+    return f"{what} The {base} {score(rarer)}, so the error is {share}."
 
 
 def _side(value: Value | None, below: str, above: str) -> str:
@@ -640,6 +600,5 @@ class UnlabeledReport(TaskReport[Unlabeled]):
 
     def note(self, known: Unlabeled) -> str:
         """On the assumption."""
-        return (
-            f"The {unlabeled.given_in_words(known)} of positives is an assumption; intervals allow for sampling alone."
-        )
+        given = unlabeled.given_in_words(known)
+        return f"The {given} of positives is an assumption; intervals allow for sampling alone."

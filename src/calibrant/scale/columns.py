@@ -13,8 +13,7 @@ from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.validation import SUM_TOLERANCE, fail
 from calibrant.scale import checks
-from calibrant.scale.checks import Check
-from calibrant.scale.named_columns import NamedFrame
+from calibrant.scale.checks import Check, NamedFrame
 
 BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"
 

@@ -17,9 +17,8 @@ from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import hybrid_scale
 from calibrant.numerics.rows import SUMS
-from calibrant.scale.checks import all_hold, first_broken, weight_checks
+from calibrant.scale.checks import Frame, NamedFrame, all_hold, first_broken, weight_checks
 from calibrant.scale.columns import ColumnMeaning, GaussianColumns, OneVsRestColumns, RowExpressions, UnlabeledColumns
-from calibrant.scale.named_columns import Frame, NamedFrame
 from calibrant.table.binning import Distinct, Grid, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled, Spread, Unlabeled

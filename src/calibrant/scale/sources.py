@@ -15,10 +15,9 @@ import narwhals.stable.v2 as nw
 
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale import paths
-from calibrant.scale.checks import Check, first_broken
+from calibrant.scale.checks import Check, Frame, NamedFrame, NotNumbers, bound, first_broken, first_text, text_remedy
 from calibrant.scale.duckdb_files import FILE_ROW, FileTable, filtered, read
 from calibrant.scale.group_by import Plan, merged
-from calibrant.scale.named_columns import Frame, NamedFrame, NotNumbers, bound, first_text, text_remedy
 
 #: Seconds between two questions how far the engine is.
 #: Speed: four questions a second cost the engine nothing that can be measured; no result depends on it.

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.validation import NO_LISTS, fail
 from calibrant.scale import checks
-from calibrant.scale.checks import some_labels
+from calibrant.scale.checks import NamedFrame, some_labels
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns
 from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined, with_missing_named
-from calibrant.scale.named_columns import NamedFrame
 from calibrant.scale.paths import ReadOptions
 from calibrant.scale.sources import Shard, Watch, shards, watching
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning

@@ -5,7 +5,7 @@ import shlex
 
 from typer.testing import CliRunner
 
-from calibrant.cli.commands.application import app
+from calibrant.cli.commands import app
 
 
 def run_commands(text, folder):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from html import escape
-from importlib.resources import files
 
 from calibrant.reporting.rounding import no_break
 from calibrant.results.estimate import printable
@@ -23,12 +21,6 @@ Child = str | None
 _VERBATIM = frozenset({"code", "pre", "script", "style"})
 #: Elements without an end tag.
 _VOID = frozenset({"br", "circle", "input", "line", "meta", "path", "rect"})
-
-
-@cache
-def asset(name: str) -> str:
-    """A file that pages are made with: a style sheet or a script."""
-    return files("calibrant.reporting").joinpath("assets", name).read_text(encoding="utf8")
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:

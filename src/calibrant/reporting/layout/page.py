@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from calibrant._version import __version__
 from calibrant.reporting.contents import Contents, Number, Severity, Verdict
-from calibrant.reporting.drawing.markup import Child, Markup, asset, joined, tag
+from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import gauge
 from calibrant.reporting.layout.blocks import blocks, omitted_block
 from calibrant.reporting.layout.elements import Block, data_table, fold, icon, rich
 from calibrant.reporting.model import Report
-from calibrant.reporting.names import plural
+from calibrant.reporting.names import asset, plural
 from calibrant.reporting.rounding import count, mapped, score
 from calibrant.reporting.text import STATES, answers, estimates_table, number_texts, tests_table
 

@@ -6,7 +6,7 @@ The gain of each map is paired and has an interval. A map is applied by the give
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps_losses, pinball_losses, student_crps
 from calibrant.estimators.regression_spread import ence, mean_squared_z
+from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.sample import cluster_labels
@@ -29,13 +30,16 @@ from calibrant.numerics.rows import effective_n, mean_and_error
 from calibrant.recalibrate import model_averaging
 from calibrant.recalibrate.held_out_gains import FOLDS, HeldOut, Loss, held_out_rows, with_fit_error
 from calibrant.recalibrate.inputs import Scores
-from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
+from calibrant.reporting.contents import CannotBuild, MapRow, Options, OverTime, Recalibration
 from calibrant.reporting.evidence import Part, headline_error, of_error
+from calibrant.reporting.names import name_of_map
 from calibrant.reporting.rounding import above
-from calibrant.reporting.sections.groups import DRAWS
+from calibrant.reporting.sections.groups import DRAWS, since
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
 from calibrant.reporting.verdicts.evidence import FEWEST_EVENTS, FEWEST_ROWS
+from calibrant.reporting.verdicts.severity import changed
 from calibrant.results.estimate import Value
+from calibrant.table.bintable import merge
 
 Effect = Literal["best", "helps", "may not help", "makes it worse"]
 
@@ -133,6 +137,35 @@ def recalibrated(part: Part, given: str = "data") -> tuple[Recalibration, Part]:
     if isinstance(part.data, Binary):
         after = Part(held_out_rows(part.data, first.fitted, part.seed), part.seed)
     return section, after
+
+
+def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
+    """The section with the best map fitted and judged on the rows since the change over time, if there was one.
+
+    It is the one that readers are told to use, so that the command and the code fit it to those rows.
+    """
+    change = changed(time)
+    if change is None or options.time is None:
+        return made
+    column, values = options.time
+    start, rows, first, imported = since(column, values, change.first), options.rows, change.first, ""
+    if isinstance(values, Mapping):
+        some: Any = merge(list(values.values())[first:])
+        imported, before = "from calibrant.table import merge\n", ""
+        given = f"merge(list(time.values())[{first}:])"
+    else:
+        some = data.take(periods_of(values, name="time", length=len(data)).index >= first)
+        before = f"recent = {start.code}"
+        given = "data.take(recent)" if rows == "data" else ", ".join(f"{one}[recent]" for one in rows.split(", "))
+    best = recalibrated(Part(some, options.seed))[0].maps[0]
+    code = imported + python_code(best.name, "p_new", rows=given, before=before)
+    recent = replace(best, name=name_of_map(best.name))
+    return replace(made, recent=recent, fitted=best.name, since=start.condition, code=code)
+
+
+def with_readers_names(made: Recalibration) -> Recalibration:
+    """The section with the names of maps that readers know, not those of classes."""
+    return replace(made, maps=tuple(replace(one, name=name_of_map(one.name)) for one in made.maps))
 
 
 def held_out_of(part: Part) -> HeldOut:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from calibrant.reporting.contents import Change
 from calibrant.reporting.drawing.canvas import Box
-from calibrant.reporting.drawing.over_time import over_time_figure
+from calibrant.reporting.drawing.task_figures import over_time_figure
 from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.commands.tasks import TASKS
+from tests.cli.tasks import TASKS
 
 
 @pytest.mark.parametrize("task", ["event", "members", "unlabeled"])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import calibrant as cal
-from tests.cli.commands.tasks import TASKS, frame
+from tests.cli.tasks import TASKS, frame
 
 FRAME = frame()
 

@@ -1,7 +1,7 @@
 """The verdict on judged answers."""
 
 from calibrant.reporting.verdicts.evidence import JudgedAnswers, VerdictTest
-from calibrant.reporting.verdicts.judged import JUDGED
+from calibrant.reporting.verdicts.multiclass import JUDGED
 from calibrant.results.estimate import Value
 
 

@@ -5,9 +5,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference import feature_audit
-from calibrant.reporting.audit_page import audit_page
+from calibrant.reporting.audit_page import audit_page, audited, sentence
 from calibrant.reporting.contents import Audited
-from calibrant.reporting.sections.audit import audited, sentence
 from calibrant.results.estimate import Significance
 from tests.reporting.audits import found
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.cli import arrow_files
+from calibrant.cli import apply
 from calibrant.cli.apply import apply_to_file
 from calibrant.cli.console import UsageError
 from tests.cli.loading import FROM_P
@@ -27,7 +27,7 @@ def test_the_encoding_of_a_parquet_file_is_kept(tmp_path):
 def test_large_groups_of_rows_are_read_in_pieces(tmp_path, monkeypatch):
     table = odd_table(60)
     pq.write_table(table, tmp_path / "scores.parquet")
-    monkeypatch.setattr(arrow_files, "PIECE_BYTES", 600)
+    monkeypatch.setattr(apply, "PIECE_BYTES", 600)
     seen = []
     original = MAP.predict_proba
     monkeypatch.setattr(MAP, "predict_proba", lambda scores: seen.append(len(scores)) or original(scores))
@@ -82,13 +82,13 @@ def test_what_fails_in_the_background_fails_for_the_caller():
         return 1 / item
 
     for items in ([0], [0, 1], [1, 0]):
-        with pytest.raises(ZeroDivisionError), arrow_files.in_background(divided) as later:
+        with pytest.raises(ZeroDivisionError), apply.in_background(divided) as later:
             list(map(later, items))
 
 
 def test_the_background_keeps_the_order_of_calls() -> None:
     seen: list[int] = []
-    with arrow_files.in_background(seen.append) as later:
+    with apply.in_background(seen.append) as later:
         later(1)
         later(2)
     assert seen == [1, 2]

@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.scale import bin_table, bin_tables
-from calibrant.scale.named_columns import bound
+from calibrant.scale.checks import bound
 
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
 LOG = {"y": [0, 1, 1], "score": [20.0, 50.0, 90.0], "day": ["2026-01-05", "2026-02-06", "2026-02-07"]}

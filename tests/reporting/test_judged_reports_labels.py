@@ -3,7 +3,7 @@
 import numpy as np
 
 import calibrant as cal
-from calibrant.reporting.sections.labels import labels_section
+from calibrant.reporting.judged_reports import labels_section
 from tests.reporting.test_judged_reports import answers
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from tests.cli.commands.tasks import LEVELS, TASKS, frame
+from tests.cli.tasks import LEVELS, TASKS, frame
 
 AUTOMATIC = {
     "event": cal.recalibrate.Auto,

@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.scale import TopLabelColumns, bin_table, bin_tables
-from calibrant.scale.numpy_files import numpy_table
+from calibrant.scale.duckdb_files import numpy_table
 from tests.cli.loading import both, loaded
 
 Y, P = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])

@@ -10,7 +10,7 @@ import pytest
 import calibrant as cal
 from calibrant.inference.calendar_periods import periods_of
 from calibrant.reporting.contents import Recalibration
-from calibrant.reporting.sections.over_time import Since, over_time_section, since
+from calibrant.reporting.sections.groups import Since, over_time_section, since
 from tests.reporting.sections.worlds import binary
 
 DAYS = np.datetime64("2025-01-01") + np.arange(365)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from tests.cli.commands.tasks import LEVELS, MODELS, TASKS, frame
+from tests.cli.tasks import LEVELS, MODELS, TASKS, frame
 
 FRAME = frame()
 

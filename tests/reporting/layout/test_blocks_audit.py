@@ -3,7 +3,7 @@
 import hashlib
 
 from calibrant.reporting.contents import Audited, SegmentRow
-from calibrant.reporting.layout.audit import audit_block
+from calibrant.reporting.layout.blocks import audit_block
 from calibrant.results.estimate import Value
 
 SECTION = Audited(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.commands.tasks import TASKS
+from tests.cli.tasks import TASKS
 
 SENTENCES = {
     "event": "Predicted probabilities are too extreme",
