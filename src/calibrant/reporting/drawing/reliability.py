@@ -321,35 +321,26 @@ def bin_counts_figure(section: BinCounts, error: Value | None) -> drawing.Figure
     """Both binnings, the range of a calibrated model, and the calibration error that needs no bins."""
     draw, name = partial(_bin_count_chart, section, error), "Plain ECE in percentage points against the number of bins."
     title = "The plain ECE depends on how many bins you choose"
-    return drawing.Figure.of(draw, 1040, name, title, _bin_counts_text(section), _bin_counts_table(section))
-
-
-def _bin_counts_text(section: BinCounts) -> str:
-    """The ECE at the fewest, the usual and the most bins, and the range of a calibrated model there."""
     usual = min(range(len(section.counts)), key=lambda k: abs(section.counts[k] - 15))
     last = len(section.counts) - 1
     first, middle, end = (_ece(section.equal_mass[k]) for k in (0, usual, last))
     null = [f"{_ece(section.null_low[k])} to {_ece(section.null_high[k])}" for k in (usual, last)]
     bins = [f"{section.counts[k]:,}" for k in (0, usual, last)]
-    return (
+    text = (
         f"With equal-mass bins the ECE is {first} points at {bins[0]} bins, {middle} at {bins[1]} and {end} at "
         f"{bins[2]}. A calibrated model of this size would show {null[0]} points at {bins[1]} bins and {null[1]} at "
         f"{bins[2]}."
     )
-
-
-def _ece(share: float) -> str:
-    return points(Value(share)).value
-
-
-def _bin_counts_table(section: BinCounts) -> Table:
-    """ECE in points for each number of bins."""
     head = ("Bins", "ECE, equal mass", "ECE, equal width", "Calibrated model, 90 %")
     rows = [
         (f"{n:,}", _ece(mass), _ece(width), f"{_ece(low)} to {_ece(high)}")
         for n, mass, width, low, high in _bin_count_rows(section)
     ]
-    return Table("Plain ECE in points", head, rows)
+    return drawing.Figure.of(draw, 1040, name, title, text, Table("Plain ECE in points", head, rows))
+
+
+def _ece(share: float) -> str:
+    return points(Value(share)).value
 
 
 def _bin_count_rows(s: BinCounts) -> Iterable[tuple[float, float, float, float, float]]:
@@ -369,32 +360,22 @@ def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> d
     canvas.x_ticks(drawing.plain_tick, "number of bins", most=9 if roomy else 5, grid=False)
     canvas.area(section.counts, section.null_low, section.null_high, "nullband")
     if error is not None:
-        _error(canvas, error)
+        if error.low is not None and error.high is not None:
+            ends = [canvas.across.low, canvas.across.high]
+            canvas.area(ends, [error.low] * 2, [error.high] * 2, "afterband")
+        y = canvas.y(error.value)
+        canvas.line(canvas.left, y, canvas.right, y, "curve2")
     canvas.curve(section.counts, section.equal_width, "curve3")
     canvas.curve(section.counts, section.equal_mass, "curve")
-    _bin_count_dots(canvas, section)
+    for bins, mass, equal_width, low, high in _bin_count_rows(section):
+        x, y = canvas.x(bins), canvas.y(mass)
+        words = f"{bins:,} bins\nECE, equal mass {_ece(mass)}\nECE, equal width {_ece(equal_width)}\n"
+        words += f"calibrated model {_ece(low)} to {_ece(high)}"
+        canvas.add(drawing.hint(words, drawing.dot(x, y, 3.4, "dotf"), drawing.dot(x, y, 10, "touch")))
     if roomy:
         canvas.text(0, 10, "percentage points", "t")
         _bin_count_labels(canvas, section, error)
     return canvas
-
-
-def _error(canvas: drawing.Canvas, error: Value) -> None:
-    if error.low is not None and error.high is not None:
-        ends = [canvas.across.low, canvas.across.high]
-        canvas.area(ends, [error.low] * 2, [error.high] * 2, "afterband")
-    y = canvas.y(error.value)
-    canvas.line(canvas.left, y, canvas.right, y, "curve2")
-
-
-def _bin_count_dots(canvas: drawing.Canvas, section: BinCounts) -> None:
-    for bins, mass, width, low, high in _bin_count_rows(section):
-        x, y = canvas.x(bins), canvas.y(mass)
-        words = (
-            f"{bins:,} bins\nECE, equal mass {_ece(mass)}\nECE, equal width {_ece(width)}\n"
-            f"calibrated model {_ece(low)} to {_ece(high)}"
-        )
-        canvas.add(drawing.hint(words, drawing.dot(x, y, 3.4, "dotf"), drawing.dot(x, y, 10, "touch")))
 
 
 def _bin_count_labels(canvas: drawing.Canvas, section: BinCounts, error: Value | None) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from math import isnan
 
 from calibrant.plot.scales import Scale, covering
-from calibrant.reporting.contents import Change, NetBenefit, OverTime, Period, Shares, Spread, SpreadBin
+from calibrant.reporting.contents import Change, Coverage, NetBenefit, OverTime, Period, Shares, Spread, SpreadBin
 from calibrant.reporting.drawing.canvas import (
     ROOMY,
     Anchor,
@@ -38,7 +38,13 @@ def spread_figure(section: Spread, *, significant: bool | None) -> Figure:
     """Root mean squared error against predicted standard deviation, on logarithmic axes."""
     name = "Root mean squared error against predicted standard deviation, log axes."
     title = _spread_title(section, significant=significant)
-    return Figure.of(partial(_spread, section), _SQUARE, name, title, _spread_text(section), _spread_table(section))
+    least, most = (f"{fixed(b.error.value / b.predicted, 2)} times" for b in (section.bins[0], section.bins[-1]))
+    beyond = sum(not b.null[0] <= b.error.value <= b.null[1] for b in section.bins)
+    text = (
+        f"Errors are {least} the predicted spread where it is smallest and {most} where it is largest. "
+        f"{beyond} of {len(section.bins)} points lie outside the range of a calibrated forecaster."
+    )
+    return Figure.of(partial(_spread, section), _SQUARE, name, title, text, _spread_table(section))
 
 
 def _spread_title(section: Spread, *, significant: bool | None) -> str:
@@ -57,17 +63,6 @@ def _spread_title(section: Spread, *, significant: bool | None) -> str:
         where = f"is about {fixed(worst.predicted, _digits(worst))}"
     times = worst.error.value / worst.predicted
     return f"Where the predicted spread {where}, errors are {fixed(times, 2)} times as large"
-
-
-def _spread_text(section: Spread) -> str:
-    """Errors relative to the spread where it is smallest and largest."""
-    first, last = section.bins[0], section.bins[-1]
-    shares = [f"{fixed(b.error.value / b.predicted, 2)} times" for b in (first, last)]
-    beyond = sum(not b.null[0] <= b.error.value <= b.null[1] for b in section.bins)
-    return (
-        f"Errors are {shares[0]} the predicted spread where it is smallest and {shares[1]} where it is largest. "
-        f"{beyond} of {len(section.bins)} points lie outside the range of a calibrated forecaster."
-    )
 
 
 def _spread_table(section: Spread) -> Table:
@@ -112,27 +107,21 @@ def _spread(section: Spread, width: float) -> Canvas:
 
 
 def coverage_figure(section: Spread) -> Figure:
-    """Observed against nominal coverage."""
-    name, title = "Observed against nominal coverage of central intervals.", _coverage_title(section)
-    draw, text = partial(_coverage, section), _coverage_text(section)
-    return Figure.of(draw, _SQUARE, name, title, text, coverage_table(section))
-
-
-def _coverage_title(section: Spread) -> str:
-    """What the widest usual interval holds."""
-    chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
-    return f"{score(chosen.nominal)} intervals hold {rates(chosen.observed, chosen.nominal).with_ends(' %')}"
-
-
-def _coverage_text(section: Spread) -> str:
-    """Whether observed coverage lies above or below nominal, and by how much at most."""
+    """Observed against nominal coverage; the title says what the widest usual interval holds."""
+    name, chosen = "Observed against nominal coverage of central intervals.", _usual(section)
+    title = f"{score(chosen.nominal)} intervals hold {rates(chosen.observed, chosen.nominal).with_ends(' %')}"
     gaps = [c.observed.value - c.nominal for c in section.coverage]
     where = "below" if max(gaps) < 0 else "above" if min(gaps) > 0 else "on both sides of"
     worst = max(section.coverage, key=lambda c: abs(c.observed.value - c.nominal))
-    return (
+    text = (
         f"Observed coverage lies {where} nominal coverage. The gap is largest at {score(worst.nominal)}: "
         f"{rates(worst.observed, worst.nominal).value} % of the outcomes are inside."
     )
+    return Figure.of(partial(_coverage, section), _SQUARE, name, title, text, coverage_table(section))
+
+
+def _usual(section: Spread) -> Coverage:
+    return min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
 
 
 def _coverage(section: Spread, width: float) -> Canvas:
@@ -149,7 +138,7 @@ def _coverage(section: Spread, width: float) -> Canvas:
     for c in section.coverage:
         words = f"{score(c.nominal)} intervals\nhold {rates(c.observed, c.nominal).with_ends(' %')}"
         canvas.add(hint(words, dot(canvas.x(c.nominal), canvas.y(c.observed.value), 9, "touch")))
-    chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
+    chosen = _usual(section)
     x, y = canvas.x(chosen.nominal), canvas.y(chosen.observed.value)
     canvas.line(x, canvas.y(chosen.nominal), x, y, "thr")
     canvas.add(dot(x, y, 5.5, "dotf"))
@@ -160,7 +149,13 @@ def pit_figure(section: Spread, *, significant: bool | None) -> Figure:
     """The histogram of F(y), relative to what is expected of each class."""
     name = "Histogram of F(y): where outcomes fall in their predicted distributions."
     title = _pit_title(section, significant=significant)
-    return Figure.of(partial(_pit, section), _WHOLE, name, title, _pit_text(section))
+    expected = sum(section.pit) / len(section.pit)
+    first, *inner, last = (rows / expected for rows in section.pit)
+    text = (
+        f"The two outer classes hold {fixed(first, 1)} and {fixed(last, 1)} times the expected number of outcomes, the "
+        f"others {fixed(min(inner or [first]), 1)} to {fixed(max(inner or [first]), 1)} times."
+    )
+    return Figure.of(partial(_pit, section), _WHOLE, name, title, text)
 
 
 def _pit_title(section: Spread, *, significant: bool | None) -> str:
@@ -181,17 +176,6 @@ def _pit_title(section: Spread, *, significant: bool | None) -> str:
     if beyond > max(1, len(section.pit) // 10):
         return "Outcomes fall unevenly into their predicted distributions"
     return "Outcomes fall evenly into their predicted distributions, within chance"
-
-
-def _pit_text(section: Spread) -> str:
-    """The outer and the inner classes relative to what is expected of each."""
-    expected = sum(section.pit) / len(section.pit)
-    first, last = section.pit[0] / expected, section.pit[-1] / expected
-    inner = [rows / expected for rows in section.pit[1:-1]] or [first]
-    return (
-        f"The two outer classes hold {fixed(first, 1)} and {fixed(last, 1)} times the expected number of outcomes, the "
-        f"others {fixed(min(inner), 1)} to {fixed(max(inner), 1)} times."
-    )
 
 
 def _pit(section: Spread, width: float) -> Canvas:
@@ -260,30 +244,21 @@ def _with_band(
 
 
 def shares_figure(section: Shares) -> Figure:
-    """The error at every assumed share, with its interval."""
-    name, title = "Calibration error against the assumed share of positives.", _shares_title(section)
-    return Figure.of(partial(_errors, section), _WHOLE, name, title, _shares_text(section), shares_table(section))
-
-
-def _shares_title(section: Shares) -> str:
-    """Whether any assumed share of positives would make the predictions calibrated."""
-    both = zip(section.priors, section.errors, strict=True)
+    """The error at every assumed share; the title says whether one of them would make predictions calibrated."""
+    name, priors = "Calibration error against the assumed share of positives.", section.priors
+    both = list(zip(priors, section.errors, strict=True))
     zero = [prior for prior, error in both if error.low is not None and error.low <= 0]
-    if not zero:
-        between = _span(section.priors[0], section.priors[-1])
-        return f"No share between {between} makes these probabilities calibrated, if labels are at random"
-    return f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
-
-
-def _shares_text(section: Shares) -> str:
-    """Where the error is smallest and largest over the assumed shares."""
-    values = [error.value for error in section.errors]
-    least, most = values.index(min(values)), values.index(max(values))
-    return (
-        f"The error is smallest, {points(section.errors[least]).value} points, at a share of "
-        f"{score(section.priors[least])}, and largest, {points(section.errors[most]).value} points, at "
-        f"{score(section.priors[most])}."
+    title = (
+        f"No share between {_span(priors[0], priors[-1])} makes these probabilities calibrated, if labels are at random"
     )
+    if zero:
+        title = f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
+    (least, smallest), (most, largest) = (some(both, key=lambda pair: pair[1].value) for some in (min, max))
+    text = (
+        f"The error is smallest, {points(smallest).value} points, at a share of {score(least)}, and largest, "
+        f"{points(largest).value} points, at {score(most)}."
+    )
+    return Figure.of(partial(_errors, section), _WHOLE, name, title, text, shares_table(section))
 
 
 def _errors(section: Shares, width: float) -> Canvas:
@@ -326,7 +301,15 @@ def implied_figure(section: Shares, *, significant: bool | None) -> Figure:
     """The share of positives that the labelled ones imply, against the prediction; square, log-odds axes."""
     name = "Implied share of positives against predicted probability, log-odds axes."
     title = _implied_title(section, significant=significant)
-    return Figure.of(partial(_implied, section), 520, name, title, _implied_text(section), _implied_table(section))
+    above = sum(b.observed.value > b.predicted for b in section.implied)
+    worst = max(section.implied, key=lambda b: abs(b.observed.value - b.predicted))
+    text = (
+        f"The implied share lies above the prediction in {above} of {len(section.implied)} bins. The gap is largest at "
+        f"{score(worst.predicted)} predicted: {observed_share(worst)[0]} implied."
+    )
+    rows = [(score(b.predicted), *observed_share(b)) for b in section.implied]
+    table = Table("Implied shares", ("Predicted", "Implied", "95 % interval"), tuple(rows))
+    return Figure.of(partial(_implied, section), 520, name, title, text, table)
 
 
 def _implied_title(section: Shares, *, significant: bool | None) -> str:
@@ -342,22 +325,6 @@ def _implied_title(section: Shares, *, significant: bool | None) -> str:
         everywhere = "over the whole range" if len(clear) == len(section.implied) else "over part of the range"
         return f"Predictions are too {'low' if low else 'high'} {everywhere}, {given}"
     return f"Predictions are too low for some scores and too high for others, {given}"
-
-
-def _implied_text(section: Shares) -> str:
-    """How the implied shares lie to the predictions."""
-    above = sum(b.observed.value > b.predicted for b in section.implied)
-    worst = max(section.implied, key=lambda b: abs(b.observed.value - b.predicted))
-    return (
-        f"The implied share lies above the prediction in {above} of {len(section.implied)} bins. The gap is largest at "
-        f"{score(worst.predicted)} predicted: {observed_share(worst)[0]} implied."
-    )
-
-
-def _implied_table(section: Shares) -> Table:
-    """The implied share per bin."""
-    rows = [(score(b.predicted), *observed_share(b)) for b in section.implied]
-    return Table("Implied shares", ("Predicted", "Implied", "95 % interval"), tuple(rows))
 
 
 def _implied(section: Shares, width: float) -> Canvas:

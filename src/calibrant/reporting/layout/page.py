@@ -192,11 +192,6 @@ def _number(number: Number) -> Markup:
     return tag("div", tag("h3", number.name), value, picture, tag("p", rich(number.text)))
 
 
-def contents_list(blocks: Iterable[Block]) -> Markup:
-    """Links to the sections."""
-    return tag("nav", *(tag("a", b.name, href=f"#{b.anchor}") for b in blocks), class_="toc", aria_label="Sections")
-
-
 def findings_block(found: Sequence[Finding]) -> Block | None:
     """Every finding opens its explanation, in place or by its address."""
     if not found:
@@ -225,7 +220,9 @@ def page(report: Report) -> str:
     contents = report.contents
     made = [findings_block(report.findings), *blocks(contents), omitted_block(contents), details_block(report)]
     shown = [block for block in made if block is not None]
-    first = (verdict_block(contents.verdict), numbers_block(contents.numbers), contents_list(shown))
+    links = [tag("a", block.name, href=f"#{block.anchor}") for block in shown]
+    listed = tag("nav", *links, class_="toc", aria_label="Sections")
+    first = (verdict_block(contents.verdict), numbers_block(contents.numbers), listed)
     title, main = f"{report.title}: calibration report", (*first, *(block.html() for block in shown))
     return whole_page(title, kicker(contents), report.title, fact_list(contents), *main)
 
