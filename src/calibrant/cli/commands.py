@@ -26,26 +26,7 @@ from typer import Argument, Option
 from calibrant.cli.application import Command, app, loaded_from, run
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import leave_with, over_lines, refuse, require_writable, say, stage, stop, title_of, writing
-from calibrant.cli.options import (
-    ANSWERS,
-    JUDGED,
-    KINDS,
-    LABELS,
-    PREDICTIONS,
-    READING,
-    TASK,
-    Files,
-    Force,
-    Json,
-    MaxMissing,
-    Seed,
-    Several,
-    one,
-    option,
-    several,
-    takes,
-    written,
-)
+from calibrant.cli.options import APPLIED, KINDS, Files, Force, Json, MaxMissing, Seed, Several, option, takes, written
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor
@@ -58,7 +39,7 @@ _AUDIT = 'Features to audit by: columns, also "age,device", or patterns ("*").'
 
 
 @app.command(cls=Command)
-@takes(*TASK, *JUDGED, "by")
+@takes("task", "judged", "by")
 def report(
     files: Files,
     columns: Columns,
@@ -111,7 +92,7 @@ def report(
 
 
 @app.command(cls=Command)
-@takes(*TASK, *JUDGED, "by")
+@takes("task", "judged", "by")
 def serve(
     files: Files,
     columns: Columns,
@@ -150,7 +131,7 @@ _MODEL = "Answers: column of the model; one row per model and question."
 
 
 @app.command(cls=Command)
-@takes(*TASK, *JUDGED, "by")
+@takes("task", "judged", "by")
 def measure(
     files: Files,
     columns: Columns,
@@ -191,7 +172,7 @@ def measure(
 
 
 @app.command("test", cls=Command)
-@takes(*TASK, *JUDGED)
+@takes("task", "judged")
 def check(
     files: Files,
     columns: Columns,
@@ -235,7 +216,7 @@ def check(
 
 
 @app.command(cls=Command)
-@takes("truth", *ANSWERS, *LABELS, "weight", *READING)
+@takes("truth", "answers", "labels", "weight", "reading")
 def compare(
     files: Files,
     columns: Columns,
@@ -273,7 +254,7 @@ def compare(
 
 
 @app.command(cls=Command)
-@takes("truth", "prob", "positive", *READING)
+@takes("truth", "prob", "positive", "reading")
 def simulate(
     columns: Columns,
     *,
@@ -306,7 +287,7 @@ _FEATURES = 'Features: columns, also "age,device", or patterns ("*": all other c
 
 
 @app.command(cls=Command)
-@takes(*(name for name in TASK if name not in ("labelled", "prior", "single_sample", "members")))
+@takes("task", without=("labelled", "prior", "single_sample", "members"))
 def audit(
     files: Files,
     columns: Columns,
@@ -352,7 +333,7 @@ def audit(
 
 
 @app.command(cls=Command)
-@takes(*(name for name in TASK if name not in ("cluster", "labelled", "prior", "single_sample")), "by")
+@takes("task", "by", without=("cluster", "labelled", "prior", "single_sample"))
 def monitor(
     files: Files,
     columns: Columns,
@@ -422,7 +403,9 @@ def _opened(state: Path, given: dict[str, Any], names: dict[str, str]) -> Monito
 
 def _names(columns: Columns, time: str | None, cluster: str | None) -> dict[str, str]:
     """The columns that make a model what it is; the others may change from file to file."""
-    options: dict[str, Any] = {name: getattr(columns, name) for name in ("truth", *PREDICTIONS)}
+    options: dict[str, Any] = {
+        name: getattr(columns, name) for name in ("truth", "prob", "mean", "std", "quantiles", "members")
+    }
     options |= {"time": time, "by": columns.by, "cluster": cluster}
     return {option: name if isinstance(name, str) else ", ".join(name) for option, name in options.items() if name}
 
@@ -466,7 +449,7 @@ _MAPS = "Temperature, Beta, StdScaling, PUIsotonic"
 
 
 @app.command(cls=Command)
-@takes(*TASK)
+@takes("task")
 def recalibrate(
     files: Files,
     columns: Columns,
@@ -512,12 +495,7 @@ def _print_gains(recalibrator: Any) -> None:
 
 
 @app.command("apply", cls=Command)
-@takes(
-    *("quantiles", "members", "percent", "logits"),
-    prob=several("COLUMN", 'Probabilities: column, or pattern ("p_*"); one per class.'),
-    mean=one("COLUMN", "Column of predicted means."),
-    std=one("COLUMN", "Column of predicted standard deviations."),
-)
+@takes("quantiles", "members", "percent", "logits", **APPLIED)
 def apply_map(
     map_file: Annotated[Path, Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
     file: Annotated[str | None, Argument(metavar="FILE", help=f"{KINDS} file; - for standard input.")] = None,

@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns, labels_of, require_columns, separated
 from calibrant.cli.console import copy_of_standard_input, refuse, temporary_folder
-from calibrant.cli.selection import (
-    LABEL,
-    Selection,
-    in_options,
-    located,
-    positive_label,
-    selected,
-    text_classes,
-    without_missing,
-)
+from calibrant.cli.selection import LABEL, Selection, located, positive_label, selected, text_classes, without_missing
 from calibrant.data.forecasts import Gaussian, Quantiles, Samples
 from calibrant.data.groups import groups
 from calibrant.data.judged import Judged
@@ -141,11 +132,7 @@ def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Colu
             except NoRows as error:
                 fail(f"{', '.join(paths)} has no rows{error}.")
             except InvalidPredictions as error:
-                try:
-                    explained = located(table, columns, error)
-                except InvalidPredictions:  # the rules cannot be asked: a column is not there, or is no number
-                    explained = in_options(str(error))
-                fail(explained)
+                fail(located(table, columns, error))
 
         return read(files(names, asked.reading), used)
 

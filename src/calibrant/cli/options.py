@@ -77,6 +77,13 @@ SHARED: dict[str, tuple[Any, Any]] = {
     "decimal_comma": _flag("--decimal-comma", "Numbers of CSV files have decimal commas."),
 }
 
+#: The predictions of rows without outcomes, in the words of `apply`.
+APPLIED: dict[str, tuple[Any, Any]] = {
+    "prob": several("COLUMN", 'Probabilities: column, or pattern ("p_*"); one per class.'),
+    "mean": one("COLUMN", "Column of predicted means."),
+    "std": one("COLUMN", "Column of predicted standard deviations."),
+}
+
 #: Groups of options, to be named together.
 ANSWERS = ("correct", "confidence", "cluster")
 JUDGED = ("judge", "label_weight")
@@ -85,13 +92,17 @@ LABELS = ("positive", "labelled", "prior", "single_sample")
 READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma")
 #: What makes up a task.
 TASK = ("truth", *ANSWERS, *PREDICTIONS, *LABELS, "weight", *READING)
+GROUPS = {"answers": ANSWERS, "judged": JUDGED, "labels": LABELS, "reading": READING, "task": TASK}
 
 
-def takes(*names: str, **own: tuple[Any, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes(
+    *names: str, without: Sequence[str] = (), **own: tuple[Any, Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command that has shared options, in place of its parameter `columns`, which becomes what they say.
 
-    Options that have other words here are given as in `SHARED`.
+    `names` are those of options and of groups of them. Options that have other words here are given as in `SHARED`.
     """
+    wanted = [one for name in names for one in GROUPS.get(name, (name,)) if one not in without] + list(own)
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -101,11 +112,11 @@ def takes(*names: str, **own: tuple[Any, Any]) -> Callable[[Callable[..., None]]
                 parameters.append(given.replace(kind=keyword))
                 continue
             for name, (kind, default) in (SHARED | own).items():
-                if name in names or name in own:
+                if name in wanted:
                     parameters.append(inspect.Parameter(name, keyword, default=default, annotation=kind))
 
         def command(**values: Any) -> None:
-            function(columns=columns_of(**{name: values.pop(name) for name in (*names, *own)}), **values)
+            function(columns=columns_of(**{name: values.pop(name) for name in wanted}), **values)
 
         command.__name__, command.__doc__, command.__module__ = function.__name__, function.__doc__, function.__module__
         command.__annotations__ = {given.name: given.annotation for given in parameters}

@@ -12,22 +12,9 @@ import narwhals.stable.v2 as nw
 
 from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
-from calibrant.data.validation import fail
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale import checks
-from calibrant.scale.checks import (
-    Check,
-    NamedFrame,
-    NotNumbers,
-    all_hold,
-    bound,
-    first_broken,
-    first_text,
-    is_text,
-    labels_of_columns,
-    present,
-    some_labels,
-    text_remedy,
-)
+from calibrant.scale.checks import Check, NamedFrame, NotNumbers, all_hold, is_text, present, some_labels
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
 from calibrant.scale.duckdb_files import FLOATING, FileTable, filtered, literal, quoted
 from calibrant.scale.group_by import LARGEST_WHOLE
@@ -62,7 +49,7 @@ def selected(table: FileTable, columns: Columns, relation: Any = None) -> Select
         relation = filtered(relation, columns.where, table.refused)
     crossings = {by: separated(by, table.relation.columns, "--by") for by in columns.groupings}
     wanted = dict.fromkeys(_group_columns(table, columns), "--by") | columns.roles
-    named = bound(nw.from_native(relation), wanted, table.refused)
+    named = checks.bound(nw.from_native(relation), wanted, table.refused)
     chosen = Selection(named, {})
     if columns.percent:
         chosen = _with(chosen, {chosen.held(name): _share(chosen, name) for name in columns.probabilities}, new=False)
@@ -196,7 +183,7 @@ def positive_label(columns: NamedFrame, options: Columns) -> Any:
 def text_classes(options: Columns, labels: Iterable[Any]) -> tuple[str, ...]:
     """The classes of the columns where labels are words: their names, or else their numbers, if labels are such."""
     names, found = options.classes or options.prob, {str(label) for label in labels}
-    numbers = tuple(map(str, labels_of_columns(None, options.prob)))
+    numbers = tuple(map(str, checks.labels_of_columns(None, options.prob)))
     return numbers if not found & set(names) and found <= set(numbers) else names
 
 
@@ -234,10 +221,14 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
 
 def located(table: FileTable, options: Columns, error: Exception) -> str:
     """The error in the words of the command line; where rows break a rule, with their number and the first of them."""
-    if isinstance(error, NotNumbers):
-        return _text_among_numbers(table, options, error)
-    found = (_broken_rule(table, options, model) for model in options.models)
-    said = next((message for message in found if message is not None), in_options(str(error)))
+    said = in_options(str(error))
+    try:
+        if isinstance(error, NotNumbers):
+            return _text_among_numbers(table, options, error)
+        found = (_broken_rule(table, options, model) for model in options.models)
+        said = next((message for message in found if message is not None), said)
+    except InvalidPredictions:  # the rules cannot be asked: a column is not there, or is no number
+        return said
     if options.answers:
         said = said.replace("(--prob)", "(--confidence)").replace("(--truth)", "(--correct)")
     return said
@@ -247,7 +238,7 @@ def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | No
     """What to say of the rows that break a rule of one model; None if there are none."""
     whole = _chosen(table, options)
     columns, held = rules(whole.columns, model)
-    broken = columns.frame.select(first_broken(held).alias("rule"))
+    broken = columns.frame.select(checks.first_broken(held).alias("rule"))
     told = broken.group_by("rule").agg(nw.len().alias("rows")).collect()
     counts = dict(zip(told["rule"].to_list(), map(int, told["rows"].to_list()), strict=True))
     first = _first(table, options, model)
@@ -267,7 +258,7 @@ def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | No
 def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -> str:
     """What to say of a column of text that must hold numbers: the first such text, its row, and what to do."""
     for file, relation in table.numbered(_group_columns(table, options)):
-        found = first_text(_chosen(table, options, relation).columns, error.name)
+        found = checks.first_text(_chosen(table, options, relation).columns, error.name)
         if found is not None:
             value, row, count = found
             said = in_options(error.at(value, f"row {row:,} of {_shown(file)!r}", count))
@@ -276,7 +267,7 @@ def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -
                 return said + _SWAPPED
             percent = " If they are in percent, say --percent." if option == "--prob" else f' Say {option} "{{}}".'
             other = f' Take text as missing values and leave them out: {option} "{{}}" --drop-missing.'
-            return said + in_options(text_remedy(value, error.name, percent=percent, other=other))
+            return said + in_options(checks.text_remedy(value, error.name, percent=percent, other=other))
     return in_options(str(error))
 
 

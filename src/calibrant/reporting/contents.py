@@ -526,8 +526,12 @@ class Assembly:
                 return build()
         except IMPOSSIBLE as error:
             if name:
-                self.omitted.append(Omitted(name, sentence(str(error))))
+                self.omit(name, sentence(str(error)))
             return None
+
+    def omit(self, section: str, reason: str) -> None:
+        """Say that a section is left out, and why."""
+        self.omitted.append(Omitted(section, reason))
 
 
 def sentence(text: str) -> str:

@@ -28,17 +28,9 @@ from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.rows import mean_and_error
 from calibrant.recalibrate.held_out_gains import FoldTables, fold_tables
-from calibrant.reporting.contents import IMPOSSIBLE, Assembly, Bin, CannotBuild, Omitted, Reliability, Shares
+from calibrant.reporting.contents import IMPOSSIBLE, Assembly, Bin, CannotBuild, Reliability, Shares
 from calibrant.reporting.names import name_of_test
-from calibrant.reporting.verdicts.evidence import (
-    ALPHA,
-    Decisions,
-    Forecasts,
-    Probabilities,
-    Unlabeled,
-    VerdictTest,
-    Words,
-)
+from calibrant.reporting.verdicts.evidence import ALPHA, Decisions, Forecasts, Probabilities, Unlabeled, VerdictTest
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
@@ -164,13 +156,11 @@ FEW_SCORES = 20
 DETECTED = 3.0
 
 
-def collected(
-    part: Part, made: Assembly, *, words: Words, tolerance: float | None = None, confidence: bool = False
-) -> Probabilities:
-    """What the verdict is made from, as far as it does not need the sections."""
+def collected(part: Part, made: Assembly, *, confidence: bool = False, **given: Any) -> Probabilities:
+    """What the verdict is made from, as far as it does not need the sections; `given` are words and tolerance."""
     cells = part.cells
     if cells.n == 0 or not cells.total > 0:
-        return Probabilities(n=0, words=words, confidence=confidence)
+        return Probabilities(n=0, confidence=confidence, **given)
     n, total = cells.n, cells.total
     alike = np.allclose(cells.weight, cells.count, rtol=1e-9) or np.allclose(
         cells.weight_squares, total / n * cells.weight, rtol=1e-9
@@ -178,13 +168,11 @@ def collected(
     rate, predicted = (float(np.clip(sums.sum() / total, 0.0, 1.0)) for sums in (cells.observed, cells.predicted))
     tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
     if np.all((cells.high == 0) | (cells.low == 1)):
-        made.omitted.append(Omitted("Calibration slope", "All predictions are exactly 0 or 1, which have no log odds."))
+        made.omit("Calibration slope", "All predictions are exactly 0 or 1, which have no log odds.")
     known = Probabilities(
         n=n,
         events=rate * n,
         predicted=predicted,
-        words=words,
-        tolerance=tolerance,
         confidence=confidence,
         error=of_error(made.attempt("Calibration error", lambda: part.headline)),
         ratio=of_estimate(made.attempt("", lambda: part.observed_expected)),
@@ -195,6 +183,7 @@ def collected(
         effective_n=None if alike else cells.population.effective_n,
         clusters=part.clusters,
         levels=(part.confidence("level"), part.confidence("slope")),
+        **given,
         **tested,
     )
     return replace(known, observed=_observed(known, cells), **_scores(cells))
@@ -393,10 +382,10 @@ class ForecastPart:
         return found.with_interval(Interval(mean - reach, mean + reach, 0.95, "Student's t"))
 
 
-def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, tolerance: float | None) -> Forecasts:
+def forecast_evidence(part: ForecastPart, made: Assembly, **given: Any) -> Forecasts:
     """What the verdict is made from, as far as it does not need the sections."""
     if part.n == 0:
-        return Forecasts(n=0, words=words)
+        return Forecasts(n=0, **given)
     tested = verdict_test(made, lambda: part.test)
     error = made.attempt("", lambda: part.ence)
     null = None if error is None or part.dependent else error.details.get("null")
@@ -412,8 +401,6 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         zero = int(np.sum((np.asarray(data.std) <= 0) & (np.asarray(data.y_true) != np.asarray(data.mean))))
     return Forecasts(
         n=part.n,
-        words=words,
-        tolerance=tolerance,
         ratio=of_estimate(made.attempt("", lambda: part.ratio)),
         bias=of_estimate(bias),
         ence=None if error is None else float(error),
@@ -427,6 +414,7 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         clusters=None if group is None else len(np.unique(group)),
         outputs=part.outputs,
         warning=str(part.test.details.get("warning", "")) if "test" in tested else "",
+        **given,
         **tested,
         **_largest(part, made),
     )
@@ -467,9 +455,7 @@ def _level(held: Estimate) -> float:
     return float(held.details["null"]["mean"])
 
 
-def unlabeled_evidence(
-    cells: BinTable, made: Assembly, shares: Shares | None, *, words: Words, tolerance: float | None
-) -> Unlabeled:
+def unlabeled_evidence(cells: BinTable, made: Assembly, shares: Shares | None, **given: Any) -> Unlabeled:
     """What is known at the assumed share of positives, without error and test."""
     gaps = Gaps.of(cells)
     predicted, squares = float(gaps.predicted.sum()), float(gaps.predicted_squares.sum())
@@ -482,8 +468,6 @@ def unlabeled_evidence(
     implied = () if shares is None else shares.implied
     return Unlabeled(
         n=round(gaps.n_positive + gaps.n_unlabeled),
-        words=words,
-        tolerance=tolerance,
         positives=round(gaps.n_positive),
         unlabeled=round(gaps.n_unlabeled),
         prior=gaps.prior,
@@ -495,4 +479,5 @@ def unlabeled_evidence(
         impossible=sum((one.observed.low or 0.0) > 1 for one in implied),
         ranges=len(implied),
         frequency=gaps.frequency if gaps.known_frequency else None,
+        **given,
     )

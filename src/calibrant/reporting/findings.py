@@ -11,20 +11,7 @@ from calibrant.reporting.contents import Bin, Severity, Verdict
 from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
-from calibrant.reporting.rounding import (
-    bound,
-    brief,
-    count,
-    fixed,
-    negated,
-    out_of,
-    percent,
-    points,
-    rates,
-    ratio,
-    score,
-    significant,
-)
+from calibrant.reporting.rounding import bound, brief, count, fixed, negated, out_of, points, rates, ratio, score
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
 from calibrant.reporting.verdicts.evidence import (
@@ -266,12 +253,12 @@ def _size(e: Probabilities) -> Iterator[Finding]:
         return
     if e.n < FEW_ROWS or not (small(e) or e.test.rejects):
         events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
-        least = fixed(100 * e.undetected, significant(100 * e.undetected, 1))
+        least = brief(100 * e.undetected, 1)
         yield _undetected(e, events, f"an error below about {least} points")
 
 
 def _undetected(e: Shared, what: str, error: str) -> Finding:
-    text = f"With {count(e.n)} {plural(e.words.row, e.n)} and {what}, {error} would usually go undetected."
+    text = f"With {e.counted} and {what}, {error} would usually go undetected."
     return Finding("CAL402", "caution", text)
 
 
@@ -295,7 +282,7 @@ def of_recalibration(e: Shared) -> Iterator[Finding]:
     best = made.maps[0]
     if best.gain.low is None or best.gain.high is None:
         return
-    gain = percent(best.gain).with_ends(" %")
+    gain = points(best.gain).with_ends(" %")
     if best.gain.low > 0 and e.rejects:
         text = f"Recalibration helps: {map_in_sentence(best.name)} lowers cross-validated {made.loss} by {gain}."
         yield Finding("CAL501", "note", text)
@@ -442,7 +429,7 @@ def _one_factor(e: Forecasts) -> Iterator[Finding]:
         return
     factor = next((one for one in made.maps[1:] if one.parameters == 1), None)
     if factor is not None and factor.gain.high is not None and factor.gain.high < 0:
-        loss = percent(negated(factor.gain)).with_ends(" %")
+        loss = points(negated(factor.gain)).with_ends(" %")
         text = f"One factor is not enough: scaling all spreads would worsen {made.loss} by {loss}."
         yield Finding("CAL605", "caution", text)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,18 +21,7 @@ from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import interval
 from calibrant.inference.judged import FEWEST_CLUSTERS, judged_groups, rarer_labels
 from calibrant.numerics.arrays import Codes
-from calibrant.reporting.contents import (
-    IMPOSSIBLE,
-    Bin,
-    CannotBuild,
-    GroupRow,
-    Groups,
-    JudgeRow,
-    Labels,
-    Number,
-    Omitted,
-    Options,
-)
+from calibrant.reporting.contents import IMPOSSIBLE, Bin, CannotBuild, GroupRow, Groups, JudgeRow, Labels, Options
 from calibrant.reporting.evidence import of_error, of_estimate, verdict_test
 from calibrant.reporting.findings import of_judged
 from calibrant.reporting.names import listed
@@ -227,7 +216,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
         """Accuracy, error, level and slope, and the test."""
         data, made = self.data, self.made
         if self.options.time is not None:
-            made.omitted.append(Omitted("Over time", "Few answers of each period have a gold label: give it as by=."))
+            made.omit("Over time", "Few answers of each period have a gold label: give it as by=.")
         right = made.attempt("", lambda: interval(accuracy, data))
         n = len(data)
         return JudgedAnswers(
@@ -273,7 +262,7 @@ class JudgedReport(TaskReport[JudgedAnswers]):
                 self.without += made[1]
         return tuple(found)
 
-    numbers: Callable[..., Iterator[Number]] = ConfidenceReport.numbers
+    numbers: Callable[..., Iterator[Any]] = ConfidenceReport.numbers
 
     def measures(self) -> list[Callable[[], Estimate | None]]:
         """The headline, the L2 error, accuracy, observed : expected and slope."""

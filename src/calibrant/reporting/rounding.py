@@ -41,6 +41,10 @@ class Rounded:
         """The interval in brackets, where there is one: " (0.77 to 0.90)"."""
         return f" ({before}{self.ends}{unit})" if self.ends else ""
 
+    def at(self, level: float = 0.95, unit: str = "") -> str:
+        """The interval in brackets with its confidence, where there is one: " (95 % interval 0.77 to 0.90)"."""
+        return self.brackets(unit, before=f"{100 * level:.6g} % interval ")
+
     def with_ends(self, unit: str = "") -> str:
         """The value with its interval: "12 % (10 to 14 %)"."""
         return f"{self.value}{unit}{self.brackets(unit)}"
@@ -251,12 +255,12 @@ def fixed(value: float, digits: int) -> str:
     return text
 
 
-def brief(value: float) -> str:
-    """Two significant digits, however large or small the number is."""
+def brief(value: float, digits: int = _DIGITS) -> str:
+    """Two significant digits, or so many, however large or small the number is."""
     if value == 0 or not math.isfinite(value) or 10.0**-_MOST <= abs(value) < _HUGE:
-        return fixed(value, significant(value))
-    digits, power = f"{value:.1e}".split("e")
-    return f"{digits}e{int(power)}".replace("-", MINUS)
+        return fixed(value, significant(value, digits))
+    leading, power = f"{value:.{digits - 1}e}".split("e")
+    return f"{leading}e{int(power)}".replace("-", MINUS)
 
 
 def _rate(share: float) -> str:

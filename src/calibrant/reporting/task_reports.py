@@ -563,8 +563,9 @@ class UnlabeledReport(TaskReport[Unlabeled]):
     def evidence(self) -> Unlabeled:
         """The error at the assumed share and around it, and the largest share that the data allow."""
         why = "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
-        given = {"Groups": self.options.by, "Over time": self.options.time}
-        self.made.omitted += [contents.Omitted(name, why) for name, asked in given.items() if asked]
+        for name, asked in (("Groups", self.options.by), ("Over time", self.options.time)):
+            if asked:
+                self.made.omit(name, why)
         shares = self.made.attempt("Shares of positives", lambda: task_sections.shares_section(self.data))
         error = evidence.of_error(self.headline)
         known = evidence.unlabeled_evidence(self.cells, self.made, shares, **self.given)

@@ -10,25 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.reporting import contents as kinds
+from calibrant.reporting import rounding
 from calibrant.reporting.contents import Bin, Contents, State
 from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error
-from calibrant.reporting.rounding import (
-    bound,
-    count,
-    decimals,
-    fixed,
-    loss,
-    no_break,
-    p_number,
-    percent,
-    points,
-    rates,
-    ratio,
-    rounded,
-    score,
-    significant,
-    value_column,
-)
+from calibrant.reporting.rounding import bound, count, fixed, p_number, percent, points, rates, score, value_column
 from calibrant.results.estimate import Estimate, Value, printable
 
 if TYPE_CHECKING:
@@ -133,7 +118,7 @@ def number_texts(number: kinds.Number) -> tuple[str, str, str]:
     if number.unit == "percent":
         found = rates(held, number.ideal)
         return found.value, "%", f"{found.ends} %" if found.ends else ""
-    found = ratio(held) if number.unit == "ratio" else rounded(held, least=2, apart=number.ideal)
+    found = rounding.ratio(held) if number.unit == "ratio" else rounding.rounded(held, least=2, apart=number.ideal)
     return found.value, "", found.ends
 
 
@@ -264,7 +249,9 @@ def recalibration_table(section: kinds.Recalibration) -> Table:
         for one, (remaining, gain) in zip(section.maps, map_texts(section), strict=True)
     ]
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
-    heading = f"Recalibration, cross-validated ({section.loss} before: {loss(Value(section.loss_before)).value})"
+    heading = (
+        f"Recalibration, cross-validated ({section.loss} before: {rounding.loss(Value(section.loss_before)).value})"
+    )
     return Table(heading, columns, rows, section.note)
 
 
@@ -329,7 +316,7 @@ def judge_texts(one: kinds.JudgeRow, judges: Sequence[kinds.JudgeRow]) -> tuple[
         return (one.name, count(one.labels), "", "", "", "", "")
     means = [other.mean for other in judges if other.right == one.right and other.mean is not None]
     low, high = (100 * (end or 0.0) for end in (one.right.low, one.right.high))
-    finest = max(means, key=lambda mean: decimals(low, high, apart=100 * mean))
+    finest = max(means, key=lambda mean: rounding.decimals(low, high, apart=100 * mean))
     ((value, ends),) = value_column([one.right], scale=100, apart=finest)
     (error,) = value_column([one.error], scale=100, at_most=True)
     p = p_number(one.p_value)
@@ -395,14 +382,16 @@ def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
         ends = at_level(f"{text.ends}{' %' if unit == '%' else ''}", level)
         return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
     ideal = _IDEALS.get(estimate.name)
-    text = rounded(held, least=2, apart=ideal) if ideal is not None and held.low is not None else loss(held)
+    text = rounding.loss(held)
+    if ideal is not None and held.low is not None:
+        text = rounding.rounded(held, least=2, apart=ideal)
     return text.value, at_level(f"{text.ends}{_kind_of_range(estimate)}" if text.ends else "", level)
 
 
 def _seems_outside(held: Value) -> bool:
     """Whether a value inside of its interval would be printed outside of it, with the digits of one without."""
     low, high, value = (100 * (end or 0.0) for end in (held.low, held.high, held.value))
-    return low <= value <= high and not low <= round(value, significant(value)) <= high
+    return low <= value <= high and not low <= round(value, rounding.significant(value)) <= high
 
 
 #: What calibrated predictions show, by the name of an estimate: an interval that excludes it must be seen to do so.
@@ -549,8 +538,8 @@ def markdown(report: Report) -> str:
 def _wrapped(text: str, indent: str, *, hang: int = 0) -> list[str]:
     """Lines; a sign of percent stays with its number."""
     lines = textwrap.wrap(
-        no_break(text), _WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hang, break_long_words=False,
-        break_on_hyphens=False,
+        rounding.no_break(text), _WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hang,
+        break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]
 

@@ -11,32 +11,16 @@ from typing import Any
 from calibrant.plot.scales import Scale
 from calibrant.reporting import contents as kinds
 from calibrant.reporting.contents import Audited, Bin, Contents
-from calibrant.reporting.drawing import descriptions, reliability, task_figures
+from calibrant.reporting.drawing import descriptions, reliability, table_cells, task_figures
 from calibrant.reporting.drawing.canvas import Canvas, Figure, text_width
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.table_cells import (
-    FEWEST,
-    FLAGGED,
-    QUIET,
-    Forest,
-    strip_columns,
-    strip_table,
-    strip_title,
-)
+from calibrant.reporting.drawing.table_cells import FLAGGED, QUIET, Forest
 from calibrant.reporting.drawing.task_figures import over_time_figure
 from calibrant.reporting.layout import elements
 from calibrant.reporting.layout.elements import Block, both_widths, pill, plain_table, quiet, text_fold, with_interval
 from calibrant.reporting.names import listed, map_in_sentence, plural, shortened
 from calibrant.reporting.rounding import bound, count, fixed, mapped, p_number, percent, points, score, value_column
-from calibrant.reporting.text import (
-    Table,
-    classes_shown,
-    confidence_table,
-    covered,
-    gold_in_words,
-    judge_table,
-    shown_groups,
-)
+from calibrant.reporting.text import Table, classes_shown, confidence_table, covered, judge_table, shown_groups
 from calibrant.results.estimate import Value
 
 #: Widths of the column of gaps at a desk and on a phone, and height of a bar with the gap below it.
@@ -186,18 +170,18 @@ def classes_block(section: kinds.Classes, contents: Contents) -> Iterator[Block]
     verdict = contents.verdict
     off = verdict.state in ("not calibrated", "small") and verdict.rule not in ("MG", "MC")
     yield Block("classes", "Classes", descriptions.classes_title(section, rejected=off), lead, figure)
-    if not strip_columns(section):
+    if not table_cells.strip_columns(section):
         return
-    cells = sum(cell[0] >= FEWEST for row in section.cells for cell in row)
+    cells = sum(cell[0] >= table_cells.FEWEST for row in section.cells for cell in row)
     about = (
         "Observed minus predicted, in percentage points, by class and predicted probability. Brown: too high. Blue: "
-        f"too low. Bold: beyond chance, adjusted for {cells} cells. Dash: fewer than {FEWEST} "
+        f"too low. Bold: beyond chance, adjusted for {cells} cells. Dash: fewer than {table_cells.FEWEST} "
         f"{plural(contents.facts.row)}."
     )
     words = "Every number of the figure is printed in the table above; rows are classes, columns ranges of probability."
-    table = strip_table(section, contents.facts.row)
+    table = table_cells.strip_table(section, contents.facts.row)
     strip = tag("figure", table, elements.text_fold("Figure as text", tag("p", words)))
-    yield Block("strip", "By probability", strip_title(section), about, strip, table)
+    yield Block("strip", "By probability", table_cells.strip_title(section), about, strip, table)
 
 
 def reliability_block(section: kinds.Reliability, contents: Contents) -> Iterator[Block]:
@@ -375,9 +359,8 @@ def labels_block(section: kinds.Labels, contents: Contents) -> Iterator[Block]:
         body = elements.plain_table(head, cells, ("nw", "n hide", "n nw", "g", "n nw"), "forest")
         yield Block("confidence", "By confidence", "Accuracy by confidence", words, tag("figure", body))
     shown = judge_table(section).filled()
-    note = f"{gold_in_words(section)} {section.note}".strip()
     lead = 'The judge\'s score as the probability that the gold label is "right", on the answers that have both.'
-    gain = elements.callout("Gain by the judge.", note) if note else None
+    gain = elements.callout("Gain by the judge.", shown.note) if shown.note else None
     body = joined([elements.data_table(shown, shown.heading), gain])
     yield Block("judge", "Judge", "Is the judge calibrated?", lead, body)
     about = (

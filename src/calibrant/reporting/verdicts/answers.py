@@ -13,7 +13,7 @@ from calibrant.reporting.names import had_the_event, listed, map_in_sentence, pl
 from calibrant.reporting.rounding import MINUS, approximate, bound, count, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
 from calibrant.reporting.verdicts.severity import changed, flagged_groups, limit, significant, small
-from calibrant.reporting.verdicts.truth_table import NAMED, Row, ends, opposed_directions
+from calibrant.reporting.verdicts.truth_table import NAMED, Row, opposed_directions
 from calibrant.results.estimate import Value, printable
 
 #: Fewer highest scores than this are not reported.
@@ -221,7 +221,7 @@ def _observed(some: Bin, evidence: Probabilities) -> str:
     found = rates(some.observed, some.predicted)
     what = "were right" if evidence.confidence else had_the_event(evidence.words.event)
     says = "the confidence says" if evidence.confidence else "the predictions say"
-    return f"{found.value} % {what}{ends(found, before='', unit=' %')}; {says} {score(some.predicted)}"
+    return f"{found.value} % {what}{found.brackets(' %')}; {says} {score(some.predicted)}"
 
 
 def what_to_do(evidence: Probabilities, row: Row) -> str:

@@ -8,15 +8,7 @@ from calibrant.reporting.rounding import bound, count, negated, points, rates, r
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.severity import of_probabilities, small
-from calibrant.reporting.verdicts.truth_table import (
-    Row,
-    TruthTable,
-    ends,
-    exception,
-    interval_at,
-    only_parts,
-    rows_in_words,
-)
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable, exception, interval_at, only_parts
 from calibrant.results.estimate import Value
 
 #: Fewer events, other outcomes or rows than these are too few to judge.
@@ -31,10 +23,10 @@ def one_outcome(e: Probabilities) -> Row | None:
     expected, limits = count(e.expected), e.observed
     if e.events <= 0:
         most = "" if limits is None or limits.high is None else _bound_of_rate(limits.high, "most", e.levels[0])
-        sentence = f"No {e.words.event} was observed among {rows_in_words(e)}, where {expected} were predicted{most}."
+        sentence = f"No {e.words.event} was observed among {e.counted}, where {expected} were predicted{most}."
     else:
         least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least", e.levels[0])
-        every = f"Every one of {rows_in_words(e)}" if e.n > 1 else f"The only {e.words.row}"
+        every = f"Every one of {e.counted}" if e.n > 1 else f"The only {e.words.row}"
         sentence = (
             f"{every} {had_the_event(e.words.event)}, where {expected} "
             f"{plural(e.words.event, kind='event')} were predicted{least}."
@@ -57,12 +49,10 @@ def too_few(e: Probabilities) -> Row | None:
     if fewest >= FEW_EVENTS:
         start = f"Too few {plural(e.words.row)} to judge: {count(e.n)}."
     elif e.confidence:
-        start = (
-            f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {rows_in_words(e)}."
-        )
+        start = f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {e.counted}."
     else:
         what = f"non-{plural(e.words.event, kind='event')}" if others else plural(e.words.event, kind="event")
-        start = f"Too few {what} to judge: {count(fewest)} among {rows_in_words(e)}."
+        start = f"Too few {what} to judge: {count(fewest)} among {e.counted}."
     more = "" if e.most is None else f" An error of up to {bound(e.most)} points cannot be ruled out."
     return Row("B2", "too few", None, start + more, "caution")
 
@@ -79,7 +69,7 @@ def _decisions(e: Probabilities) -> Row | None:
         found = rates(observed)
         what = had_the_event(e.words.event) if not parts else "had it"
         start = f"of {count(number)} {plural(e.words.row, number)} predicted {predicted}, "
-        parts.append(f"{start}{found.value} % {what}{ends(found, before='', unit=' %')}")
+        parts.append(f"{start}{found.value} % {what}{found.brackets(' %')}")
     sentence = f"The predictions are decisions, not probabilities: {'; '.join(parts)}."
     return Row("B4", "cannot be judged", None, sentence, "caution")
 
@@ -91,7 +81,7 @@ def one_score(e: Probabilities) -> Row | None:
     found = rates(e.observed or Value(e.base_rate), e.only_score)
     sentence = (
         f"Every {e.words.row} has the same predicted probability, {score(e.only_score)}; the observed frequency is "
-        f"{found.value} %{ends(found, before=interval_at(e.levels[0]), unit=' %')}. "
+        f"{found.value} %{found.at(e.levels[0], ' %')}. "
         f"{plural(e.words.row).capitalize()} cannot be distinguished, so only the total can be checked."
     )
     state: State = "not calibrated" if e.rejects else "not significant"
@@ -100,7 +90,7 @@ def one_score(e: Probabilities) -> Row | None:
 
 def only_groups_or_times(e: Probabilities) -> Row | None:
     """Not significant over all rows, but in groups or over time (BG, BC)."""
-    return only_parts(e, f"No significant miscalibration detected over all {rows_in_words(e)}", "B")
+    return only_parts(e, f"No significant miscalibration detected over all {e.counted}", "B")
 
 
 def not_significant(e: Probabilities) -> Row | None:
@@ -117,7 +107,7 @@ def not_significant(e: Probabilities) -> Row | None:
         sentence = f"{start} (n = {count(e.n)}); {its} is at most {bound(most)} points{within}."
         return Row("B5", "not significant", None, sentence)
     above = "" if e.tolerance is None else f", above your tolerance of {_points(e.tolerance)}"
-    sentence = f"{start}, but {rows_in_words(e)} cannot rule out an error of up to {bound(most)} points{above}."
+    sentence = f"{start}, but {e.counted} cannot rule out an error of up to {bound(most)} points{above}."
     return Row("B6", "not significant", None, sentence)
 
 
@@ -177,7 +167,7 @@ def _rare(e: Probabilities) -> Row | None:
     size = ratio(found)
     sentence = (
         f"Predicted {named}probabilities are {level(e)}: {count(observed)} {what} occurred where {count(expected)} "
-        f"were predicted, a ratio of {size.value}{ends(size, before=interval_at(e.levels[0]))}."
+        f"were predicted, a ratio of {size.value}{size.at(e.levels[0])}."
     )
     return Row("B8", "not calibrated", level(e), sentence)
 
@@ -199,7 +189,7 @@ def _level_and_slope(e: Probabilities) -> Row | None:
     if gap is None or side is None or e.error is None or abs(gap.value) < e.error.value / 2:
         return None
     size = points(gap if side == "too high" else negated(gap))
-    interval = ends(size, before=interval_at(e.levels[0]))
+    interval = size.at(e.levels[0])
     sentence = f"Predicted probabilities are {side} by {size.value} points on average{interval}"
     if e.slope is None or not e.tilted:
         return Row("B11", "not calibrated", side, f"{sentence}.")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from calibrant.reporting import contents
-from calibrant.reporting.rounding import above, mapped, p_words, percent
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import above, count, mapped, p_words, percent
 from calibrant.results.estimate import Component, Value
 
 #: Significance level of all tests of a report together.
@@ -99,6 +100,11 @@ class Shared:
     adjusted: Mapping[str, float] = field(default_factory=dict)
     numbers: tuple[contents.Number, ...] = ()
     audited: contents.Audited | None = None
+
+    @property
+    def counted(self) -> str:
+        """The number of rows, as the user calls them."""
+        return f"{count(self.n)} {plural(self.words.row, self.n)}"
 
     @property
     def empty(self) -> bool:
@@ -240,6 +246,11 @@ class JudgedAnswers(Probabilities):
     rarer_gold: float = 0.0
     sampled: bool = False
     unlabelled: tuple[str, ...] = ()
+
+    @property
+    def enough_gold(self) -> bool:
+        """Whether gold labels suffice to fit and judge a map."""
+        return self.gold >= FEWEST_ROWS and self.rarer_gold >= FEWEST_EVENTS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from calibrant.reporting.rounding import count, negated, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
 from calibrant.reporting.verdicts.severity import COVERAGE, RATIOS, far, flagged_groups, outside
-from calibrant.reporting.verdicts.truth_table import Row, TruthTable, ends, exception, only_parts, rows_in_words
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable, exception, only_parts
 from calibrant.results.estimate import Component, Value
 
 #: Fewer forecasts are too few to judge.
@@ -58,7 +58,7 @@ def _spread(e: Forecasts) -> Row | None:
     if size is not None and size.excludes(1.0) and (size.value > 1) == narrow:
         text = ratio(size)
         times = f"{'' if narrow else 'only '}{text.value} times the predicted standard deviation"
-        sentence = f"Predicted spread is {word}: errors are {times}{ends(text)}."
+        sentence = f"Predicted spread is {word}: errors are {times}{text.at()}."
         small = size.low is not None and size.high is not None and size.low > NEAR_ONE[0] and size.high < NEAR_ONE[1]
         severity: Severity = "problem" if outside(size, RATIOS) else "note" if small else "caution"
         if any(far(row) for row in flagged_groups(e.groups)):
@@ -69,7 +69,7 @@ def _spread(e: Forecasts) -> Row | None:
     if held is not None and (held.value < e.level) == narrow and held.excludes(e.level):
         inside = rates(held, e.level)
         start = f"Predicted intervals are {word}: {inside.value} % of outcomes lie inside the central"
-        sentence = f"{start} {100 * e.level:.4g} % intervals{ends(inside, unit=' %')}."
+        sentence = f"{start} {100 * e.level:.4g} % intervals{inside.at(unit=' %')}."
         return Row(rule, "not calibrated", word, sentence, _far(e))
     return Row(rule, "not calibrated", word, f"Predicted distributions are {word} ({_p(e)}).", "caution")
 
@@ -85,7 +85,7 @@ def _shifted(e: Forecasts) -> Row | None:
         return Row("R4", "not calibrated", "shifted", f"{start} ({_p(e)}).", "caution")
     text = rounded(size if low else negated(size), least=2, apart=0.0)
     large = all(end is not None and abs(end) > LARGE_BIAS for end in (size.low, size.high))
-    sentence = f"{start} by {text.value} predicted standard deviations{ends(text)}."
+    sentence = f"{start} by {text.value} predicted standard deviations{text.at()}."
     return Row("R4", "not calibrated", "shifted", sentence, "problem" if large else "caution")
 
 
@@ -118,7 +118,7 @@ def _shape(e: Forecasts) -> Row | None:
     inside = rates(held, e.level)
     but = ":" if held.excludes(e.level) else ", though"
     sentence = f"{start}{but} {inside.value} % lie inside the central {100 * e.level:.4g} % intervals"
-    return Row("R5", "not calibrated", "mixed", f"{sentence}{ends(inside, unit=' %')}.", _far(e))
+    return Row("R5", "not calibrated", "mixed", f"{sentence}{inside.at(unit=' %')}.", _far(e))
 
 
 def _sentence(found: Component) -> str:
@@ -149,7 +149,7 @@ def _p(e: Forecasts) -> str:
 
 def _only_groups_or_times(e: Forecasts) -> Row | None:
     """Not significant over all forecasts, but in groups or over time (RG, RC)."""
-    row = only_parts(e, f"No significant miscalibration detected over all {rows_in_words(e)}", "R")
+    row = only_parts(e, f"No significant miscalibration detected over all {e.counted}", "R")
     return None if row is None else row._replace(direction="mixed", severity="problem")
 
 
@@ -159,13 +159,13 @@ def _not_significant(e: Forecasts) -> Row:
     if e.ratio is not None and e.ratio.low is not None and e.ratio.high is not None:
         found = ratio(e.ratio)
         within = e.ratio.low >= RATIOS[0] and e.ratio.high <= RATIOS[1]
-        sentence = f"{start}: errors are {found.value} times the predicted standard deviation{ends(found)}."
+        sentence = f"{start}: errors are {found.value} times the predicted standard deviation{found.at()}."
         return Row("R6", "not significant", None, sentence, "note" if within and not wide else "caution")
     if e.coverage is not None:
         inside = rates(e.coverage, e.level)
         lie = f"{inside.value} % of outcomes lie inside the central {100 * e.level:.4g} % intervals"
         wide = wide or (e.coverage.low is not None and e.coverage.low < e.level - 0.1)
-        sentence = f"{start}: {lie}{ends(inside, unit=' %')}."
+        sentence = f"{start}: {lie}{inside.at(unit=' %')}."
         return Row("R6", "not significant", None, sentence, "caution" if wide else "note")
     return Row("R6", "not significant", None, f"{start}.", "caution")
 
@@ -228,7 +228,7 @@ def _what_it_means(e: Forecasts, row: Row) -> str:
     if e.coverage is None:
         return ""
     found = rates(e.coverage, e.level)
-    held = f"{found.value} %{ends(found, before='', unit=' %')}"
+    held = f"{found.value} %{found.brackets(' %')}"
     return f"Intervals meant to hold {100 * e.level:.4g} % of outcomes hold {held}."
 
 

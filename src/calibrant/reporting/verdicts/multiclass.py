@@ -10,24 +10,9 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, negated, points, rates, ratio, score
 from calibrant.reporting.verdicts import answers, binary
 from calibrant.reporting.verdicts.binary import FEW_EVENTS, FEW_ROWS
-from calibrant.reporting.verdicts.evidence import (
-    FEWEST_EVENTS,
-    FEWEST_ROWS,
-    JudgedAnswers,
-    Probabilities,
-    ProbabilityVectors,
-)
+from calibrant.reporting.verdicts.evidence import JudgedAnswers, Probabilities, ProbabilityVectors
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, small
-from calibrant.reporting.verdicts.truth_table import (
-    Row,
-    TruthTable,
-    change_in_words,
-    ends,
-    flagged_in_words,
-    interval_at,
-    only_parts,
-    rows_in_words,
-)
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable, change_in_words, flagged_in_words, only_parts
 from calibrant.results.estimate import printable
 
 
@@ -39,7 +24,7 @@ def _one_outcome(e: Probabilities) -> Row | None:
     if limits is not None and limits.low is not None and limits.high is not None:
         end = f"least {score(limits.low)}" if right else f"most {score(limits.high)}"
         limit = f"; the true accuracy is at {end} ({100 * e.levels[0]:.6g} % bound)"
-    start = f"{'Every' if right else 'No'} prediction for {rows_in_words(e)} was right"
+    start = f"{'Every' if right else 'No'} prediction for {e.counted} was right"
     sentence = f"{start}, where {count(e.expected)} were expected to be{limit}."
     if not e.rejects:
         return Row("L0", "too few", None, sentence, "caution")
@@ -64,7 +49,7 @@ def _over_or_under(e: Probabilities, right: str) -> Row | None:
     sentence = (
         f"{'Over' if over else 'Under'}-confident: {right}, while the mean confidence is {'' if over else 'only '}"
         f"{score(e.predicted)}, a gap of {size.value} percentage points"
-        f"{ends(size, before=interval_at(e.levels[0]))}."
+        f"{size.at(e.levels[0])}."
     )
     return Row("L1" if over else "L2", "not calibrated", "over-confident" if over else "under-confident", sentence)
 
@@ -102,7 +87,7 @@ def _certain(e: Probabilities) -> Row | None:
         return None
     parts = [
         f"{found.value} % of {count(number)} {plural(e.words.row, number)} of confidence {value} are right"
-        f"{ends(found, before='', unit=' %')}"
+        f"{found.brackets(' %')}"
         for number, value, observed in ((made.ones, 1, made.rate_of_ones), (made.zeros, 0, made.rate_of_zeros))
         if observed is not None and number
         for found in (rates(observed),)
@@ -133,7 +118,7 @@ def _decisions(e: ProbabilityVectors) -> Row | None:
     if e.decisions is None:
         return None
     found = rates(e.decisions)
-    right = f"{found.value} % of {count(e.n)} were right{ends(found, unit=' %')}"
+    right = f"{found.value} % of {count(e.n)} were right{found.at(unit=' %')}"
     sentence = f"The predictions are decisions, not probabilities: {right}."
     return Row("M5", "cannot be judged", None, sentence, "caution")
 
@@ -210,7 +195,7 @@ def total_is_off(row: GroupRow, number: int) -> bool:
 def _class_in_words(row: GroupRow) -> str:
     found = ratio(row.ratio)
     name = f"class {row.name}" if row.name.isdigit() else row.name
-    return f"{printable(name)} is {found.value} times as frequent as predicted{ends(found, before='')}"
+    return f"{printable(name)} is {found.value} times as frequent as predicted{found.brackets()}"
 
 
 def _second(e: ProbabilityVectors, row: Row) -> str:
@@ -276,7 +261,7 @@ MULTICLASS = TruthTable[ProbabilityVectors](
 
 def labels_in_words(e: JudgedAnswers) -> str:
     """How much is known: gold labels and judged answers."""
-    return f"{count(e.gold)} gold {plural('label', e.gold)} of {rows_in_words(e)}"
+    return f"{count(e.gold)} gold {plural('label', e.gold)} of {e.counted}"
 
 
 def _too_few_labels(e: JudgedAnswers) -> Row | None:
@@ -317,7 +302,7 @@ def _judged_how_sure(e: JudgedAnswers) -> str:
     right = ""
     if e.accuracy is not None:
         found = rates(e.accuracy)
-        right = f"From {labels_in_words(e)}, {found.value} % are right{ends(found, unit=' %')}."
+        right = f"From {labels_in_words(e)}, {found.value} % are right{found.at(unit=' %')}."
     return answers.sureness(e, answers.strength(e), right, answers.size_of_error(e))
 
 
@@ -347,7 +332,7 @@ def _judged_what_to_do(e: JudgedAnswers, row: Row) -> str:
     if row.rule == "JG":
         names = ", ".join(one.name for one in flagged_groups(e.groups))
         return f"Look at {names}: fit a map to the gold labels of each, when there are enough of them. {more}"
-    if e.gold >= FEWEST_ROWS and e.rarer_gold >= FEWEST_EVENTS:
+    if e.enough_gold:
         return "Recalibrate with a map fitted to the gold labels: cal.recalibrate.Auto().fit(data.labelled())."
     return f"Too few gold labels to fit or judge a map. {more}"
 

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple
 from calibrant.data.groups import are_numbers
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import Rounded, bound, count, out_of, points, rates, ratio
+from calibrant.reporting.rounding import bound, count, out_of, points, rates, ratio
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import Evidence, changed, flagged_groups
 from calibrant.results.estimate import Value, printable
@@ -113,16 +113,6 @@ def only_parts(e: Shared, start: str, letter: str) -> Row | None:
     return Row(f"{letter}G", "not calibrated", direction, f"{start}, but {flagged_in_words(e.groups)}.")
 
 
-def rows_in_words(e: Shared) -> str:
-    """The number of rows, as the user calls them."""
-    return f"{count(e.n)} {plural(e.words.row, e.n)}"
-
-
-def ends(found: Rounded, *, before: str = "95 % interval ", unit: str = "") -> str:
-    """The interval of a number in brackets, where it has one."""
-    return f" ({before}{found.ends}{unit})" if found.ends else ""
-
-
 def interval_at(level: float) -> str:
     """The name of an interval, with its confidence: "98.75 % interval "."""
     return f"{100 * level:.6g} % interval "
@@ -160,10 +150,10 @@ def opposed_directions(rows: tuple[GroupRow, ...]) -> bool:
 def _group_in_words(row: GroupRow, words: Words) -> str:
     """What holds in a group that differs from the rest."""
     found, name = ratio(row.ratio), printable(row.name)
-    brackets = ends(found, before="")
+    brackets = found.brackets()
     if row.ideal != 1:
         inside, level = rates(row.ratio, row.ideal), f"{100 * row.ideal:.4g} %"
-        held = f"{level} intervals hold {inside.value} %{ends(inside, before='', unit=' %')}"
+        held = f"{level} intervals hold {inside.value} %{inside.brackets(' %')}"
         return f"{name} differs from the rest: there, forecasts are {row.direction}, and {held}."
     if row.direction in ("too high", "too low"):
         return (
@@ -185,9 +175,7 @@ def change_in_words(e: Shared) -> str:
     before, after = e.over_time.periods[: change.first], e.over_time.periods[change.first :]
     first, last = (printable(one.name) for one in (after[0], before[-1]))
     if isinstance(e, Forecasts):
-        told = [
-            f"{found.value} times it{ends(found, before='')}" for found in map(ratio, (change.before, change.after))
-        ]
+        told = [f"{found.value} times it{found.brackets()}" for found in map(ratio, (change.before, change.after))]
         start = f"Errors changed against the predicted spread from {first} on: until {last} they were "
         return f"{start}{told[0]}, since then {told[1]}."
     told = [_totals_in_words(*side, e.words) for side in ((before, change.before), (after, change.after))]
