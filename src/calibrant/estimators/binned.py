@@ -109,7 +109,7 @@ def label_binned_ece(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), section 4.
+    Roelofs, Cain, Shlens, Mozer (2022), eq. 3, and eq. 5 for Jensen's inequality.
 
     Examples
     --------

@@ -92,7 +92,8 @@ def quantile_error(
 
     References
     ----------
-    Kuleshov, Fenner, Ermon (2018), eq. 1-3; Gneiting, Balabdaoui, Raftery (2007), probabilistic calibration.
+    Kuleshov, Fenner, Ermon (2018); Levi et al. (2022), eq. 1-3; Gneiting, Balabdaoui, Raftery (2007), probabilistic
+    calibration.
 
     Examples
     --------

@@ -275,7 +275,7 @@ def scale_factor(
 
     References
     ----------
-    Levi et al. (2022), section 4; Pernot (2022), The long road to calibrated prediction uncertainty, arXiv 2204.13477.
+    Levi et al. (2022), eq. 12; Pernot (2022), The long road to calibrated prediction uncertainty, arXiv 2204.13477.
 
     Examples
     --------

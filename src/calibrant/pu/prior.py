@@ -263,7 +263,7 @@ class ElkanNoto:
 
     References
     ----------
-    Elkan, Noto (2008), Learning Classifiers from Only Positive and Unlabeled Data, eq. 3 (estimator e1).
+    Elkan, Noto (2008), Learning Classifiers from Only Positive and Unlabeled Data, estimator e1.
 
     Examples
     --------

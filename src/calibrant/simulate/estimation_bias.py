@@ -124,7 +124,7 @@ def bias(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), eq. 5.
+    Roelofs, Cain, Shlens, Mozer (2022), eq. 6-7.
 
     Examples
     --------

@@ -262,7 +262,7 @@ class World:
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), Mitigating Bias in Calibration Error Estimation, section 5.
+    Roelofs, Cain, Shlens, Mozer (2022), Mitigating Bias in Calibration Error Estimation, section 4.
 
     Examples
     --------
