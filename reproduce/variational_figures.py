@@ -73,7 +73,7 @@ def draw_estimates(store: Any, part: str, panels: list[tuple[int, str]], out: Pa
         ax.axhline(truth, color="black", ls=":", label="truth")
         ax.set(xscale="log", xlabel="n", title=f"{world}, {k} classes")
         _plain_sizes(ax, sizes)
-    axes[0, 0].legend(fontsize=5)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=7)
     return _saved(figure, out / f"variational_{part}.png")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -108,3 +109,68 @@ def multiclass_truth(name: str, k: int, norm: float) -> float:
     f = rng.dirichlet(0.5 * np.ones(k), 400_000).clip(1e-300)
     f /= f.sum(axis=1, keepdims=True)
     return float(np.linalg.norm(f - MULTICLASS[name](f), ord=norm, axis=1).mean())
+
+
+def two_digits(rng: np.random.Generator, n: int) -> Drawn:
+    f = np.round(rng.beta(0.8, 0.8, n), 2).clip(0.01, 0.99)
+    return f, sigmoid(0.7 * logit(f)), None
+
+
+def rare(rng: np.random.Generator, n: int) -> Drawn:
+    f = sigmoid(rng.normal(-4, 1, n))
+    return f, f, None
+
+
+def halved(rng: np.random.Generator, n: int) -> Drawn:
+    f = sigmoid(rng.normal(-3, 1, n))
+    return f, f / 2, rng.lognormal(0, 0.7, n)
+
+
+def ten_votes(rng: np.random.Generator, n: int) -> Drawn:
+    f = rng.multinomial(10, rng.dirichlet(0.5 * np.ones(5), n)) / 10
+    return f, f, None
+
+
+def rare_classes(rng: np.random.Generator, n: int) -> Drawn:
+    f = rng.dirichlet([2, 2, 1, 0.3, 0.1, 0.05], n).clip(1e-9)
+    f /= f.sum(axis=1, keepdims=True)
+    return f, softmax(0.6 * np.log(f)), None
+
+
+def half_wrong(rng: np.random.Generator, n: int) -> Drawn:
+    f = rng.dirichlet(0.8 * np.ones(4), n).clip(1e-9)
+    f /= f.sum(axis=1, keepdims=True)
+    wrong = f[:, :1] > f[:, 1:2]
+    return f, np.where(wrong, softmax(1.6 * np.log(f)), f), rng.lognormal(0, 0.7, n)
+
+
+#: Predicted and true probabilities, and weights.
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+#: Worlds that the paper does not have, with ties, rare events and classes, and weights: number of classes, and draws.
+OTHERS: dict[str, tuple[int, Callable[[np.random.Generator, int], Drawn]]] = {
+    "two digits, .7x": (2, two_digits),
+    "3 % events, calibrated": (2, rare),
+    "7 % predicted, half occur, weights": (2, halved),
+    "shares of ten votes, calibrated": (5, ten_votes),
+    "rare classes, .6x": (6, rare_classes),
+    "wrong in half of the simplex, weights": (4, half_wrong),
+}
+
+
+def draw_other(rng: np.random.Generator, name: str, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Predicted probabilities, outcomes and weights."""
+    f, h, weight = OTHERS[name][1](rng, n)
+    if f.ndim == 1:
+        return f, (rng.random(n) < h).astype(int), weight
+    return f, (rng.random(n)[:, None] > np.cumsum(h, axis=1)).sum(axis=1).clip(0, f.shape[1] - 1), weight
+
+
+@cache
+def other_truth(name: str, norm: str) -> float:
+    """The true error, from a million draws."""
+    f, h, weight = OTHERS[name][1](np.random.default_rng(0), 10**6)
+    if norm == "KL":
+        return float(np.average(h * np.log(h / f) + (1 - h) * np.log((1 - h) / (1 - f)), weights=weight))
+    gap = (f - h).reshape(len(f), -1)
+    own = (gap**2).sum(axis=1) if norm == "squared" else np.linalg.norm(gap, ord=int(norm[1:]), axis=1)
+    return float(np.average(own, weights=weight))

@@ -99,7 +99,7 @@ def case(k, n=40):
     entries = Entries.of(rng.dirichlet(0.5 * np.ones(k), n).clip(1e-9), n)
     design = SharedFeatures.of(entries).design(entries)
     weight = (0.5 + rng.random(n)).astype(np.float32)
-    b = rng.normal(size=len(design.block)) * 0.1
+    b = rng.normal(size=sum(design.blocks)) * 0.1
     mean = softmax((entries.log_mass + design.linear(b)).astype(float))
     return design, mean, weight
 
@@ -144,7 +144,7 @@ def test_factors_solve_their_equations(k):
         whole = found.matrix
     else:
         found = ClassBlocks.of(design.shared, design.slope, design.index, k, mean.astype(np.float32), weight)
-        whole = np.zeros((len(design.block),) * 2)
+        whole = np.zeros((sum(design.blocks),) * 2)
         p, c = SHARED, np.arange(k)
         whole[:p, :p], whole[p:, :p], whole[:p, p:] = found.shared, found.coupling, found.coupling.T
         whole[p + c, p + c], whole[p + k + c, p + k + c] = found.blocks[0], found.blocks[2]
@@ -227,7 +227,7 @@ def test_totals_are_the_transpose_of_the_linear_map(k):
     rng = np.random.default_rng(2)
     entries = rows(rng, 40, k)
     design = SharedFeatures.of(entries).design(entries)
-    b, q = rng.normal(size=len(design.block)), rng.random(design.slope.shape).astype(np.float32)
+    b, q = rng.normal(size=sum(design.blocks)), rng.random(design.slope.shape).astype(np.float32)
     assert float((design.linear(b) * q).sum(dtype=float)) == pytest.approx(design.totals(q) @ b, rel=1e-4)
     some = design.take(np.array([5, 2]))
     np.testing.assert_allclose(some.linear(b), design.linear(b)[[5, 2]], rtol=1e-5, atol=1e-5)

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.sparse import csr_array
 
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
@@ -165,7 +164,7 @@ class DenseFactor:
 
     def solve(self, gradient: Floats) -> Floats:
         """The Newton step."""
-        return np.asarray(cho_solve((self.upper, False), gradient, check_finite=False))
+        return np.asarray(dpotrs(self.upper, gradient, lower=0)[0])
 
     def variances(self) -> Floats:
         """The diagonal of the inverse."""
@@ -335,9 +334,9 @@ class Design:
     classes: int
 
     @property
-    def block(self) -> Codes:
-        """Block of each coefficient: slope, own logit, interactions, top classes, class intercepts, class slopes."""
-        return np.repeat(np.arange(6), [1, OWN[0], TOP[0], TOP[0] + 1, self.classes, self.classes])
+    def blocks(self) -> list[int]:
+        """Sizes of blocks: slope, own logit, interactions, top classes, class intercepts, class slopes."""
+        return [1, OWN[0], TOP[0], TOP[0] + 1, self.classes, self.classes]
 
     @property
     def leading(self) -> NDArray[np.int32]:

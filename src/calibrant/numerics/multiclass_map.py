@@ -26,9 +26,11 @@ map is the same every time, and never sees a label of the rows it is applied to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +64,10 @@ class ConditionalLogit:
     def __init__(self, design: multiclass_features.Design, position: Codes, weight: Singles) -> None:
         self.design, self.position, self.weight = design, position, weight
         self.rows = np.arange(len(position))
-        self.block = design.block
-        self.precision = FIRST_PRECISION[self.block]
-        self.b = np.zeros(len(self.block))
+        ends = np.cumsum([0, *design.blocks]).tolist()
+        self.blocks = [slice(*pair) for pair in pairwise(ends)]
+        self.precision = np.repeat(FIRST_PRECISION, design.blocks)
+        self.b = np.zeros(ends[-1])
         outcome = np.zeros(design.slope.shape, np.float32)
         outcome[self.rows, position] = weight
         self.observed = design.totals(outcome)
@@ -126,12 +129,11 @@ class ConditionalLogit:
     def _update_precision(self, factor: multiclass_features.Factor) -> float:
         """Fixed point of the evidence per block; how much it moved, counted in effective parameters."""
         variance, moved = factor.variances(), 0.0
-        for j in range(len(FIRST_PRECISION)):
-            block = self.block == j
-            old = self.precision[block][0]
-            effective = max(float(block.sum() - old * variance[block].sum()), 1e-3)
-            new = float(np.clip((effective + 0.1) / (float(self.b[block] @ self.b[block]) + 0.01), 0.05, 1e5))
-            moved = max(moved, abs(np.log(new / old)) * effective)
+        for block in self.blocks:
+            old, own = float(self.precision[block][0]), self.b[block]
+            effective = max(len(own) - old * float(variance[block].sum()), 1e-3)
+            new = min(max((effective + 0.1) / (float(own @ own) + 0.01), 0.05), 1e5)
+            moved = max(moved, abs(math.log(new / old)) * effective)
             self.precision[block] = new
         return moved
 

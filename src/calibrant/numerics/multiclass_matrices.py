@@ -164,10 +164,10 @@ class ResidualMatrix:
     """
 
     def __init__(self, inputs: Singles, labels: Codes, weight: Singles) -> None:
-        self.inputs, self.labels, self.weight, self.rows = inputs, labels, weight, np.arange(len(labels))
-        self.columns = np.ascontiguousarray(inputs.T)
+        self.inputs, self.weight, rows = inputs, weight, np.arange(len(labels))
+        self.columns, self.observed_places = np.ascontiguousarray(inputs.T), labels * len(labels) + rows
         outcome = np.zeros(inputs.shape, np.float32)
-        outcome[self.rows, labels] = weight
+        outcome[rows, labels] = weight
         self.observed = (inputs.T @ outcome).astype(np.float64)
         values, self.axes = np.linalg.eigh(((inputs * weight[:, None]).T @ inputs).astype(np.float64))
         self.spread = np.maximum(values, 1e-9)
@@ -198,22 +198,24 @@ class ResidualMatrix:
         shape = self.matrix.shape
         offset = np.ascontiguousarray(offset.T)  # what is done per row is faster with rows as columns
 
-        def objective(x: Floats) -> tuple[float, Floats]:
+        def objective(x: Floats) -> float:
+            nonlocal slope
             matrix = self.axes @ (x.reshape(shape) * unit) @ turn.T
             logits = offset + matrix.T.astype(np.float32) @ self.columns
             logits -= logits.max(axis=0)
-            hit = logits[self.labels, self.rows].astype(np.float64)
+            hit = logits.ravel()[self.observed_places].astype(np.float64)
             p = np.exp(logits, out=logits)
             total = p.sum(axis=0)
             loss = float(self.weight @ (np.log(total, dtype=np.float64) - hit))
             p *= self.weight / total
             gradient = self.columns @ p.T - self.observed + self.precision * matrix
             loss += 0.5 * self.precision * float((matrix**2).sum())
-            return loss, ((self.axes.T @ gradient @ turn) * unit).ravel()
+            slope = ((self.axes.T @ gradient @ turn) * unit).ravel()
+            return loss
 
-        start = ((self.axes.T @ self.matrix @ turn) / unit).ravel()
+        start = slope = ((self.axes.T @ self.matrix @ turn) / unit).ravel()  # values are asked for before slopes
         options = {"maxiter": ITERATIONS, "maxcor": 8, "ftol": 1e-5, "gtol": 2e-2}
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        found = minimize(objective, start, jac=lambda x: slope, method="L-BFGS-B", options=options)
         result: Floats = self.axes @ (found.x.reshape(shape) * unit) @ turn.T
         return result
 

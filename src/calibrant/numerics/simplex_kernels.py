@@ -92,14 +92,15 @@ def log_ratios(near: NDArray[np.intp], usable: NDArray[np.bool_], surplus: Reals
 
     prior = p * p.dtype.type(PRIOR_NEIGHBOURS) + p.dtype.type(1e-9)
     chosen = usable[near]
-    place = np.cumsum(chosen, axis=1)
-    ratios = []
+    used, number, both = near[chosen], np.count_nonzero(chosen, axis=1), np.hstack([surplus, expected])
+    first, ratios = np.cumsum(number) - number, []
     for size in SIZES:
-        used = chosen & (place <= size)
-        ends = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        ones = np.ones(int(ends[-1]), surplus.dtype)
-        adjacency = csr_array((ones, near[used], ends), shape=(len(near), len(usable)))
-        ratio = (adjacency @ surplus) / (adjacency @ expected + prior)
+        few = np.minimum(number, size)
+        ends = np.concatenate([[0], np.cumsum(few)])
+        place = np.arange(ends[-1]) + np.repeat(first - ends[:-1], few)
+        ones = np.ones(len(place), surplus.dtype)
+        sums = csr_array((ones, used[place], ends), shape=(len(near), len(usable))) @ both
+        ratio = sums[:, : p.shape[1]] / (sums[:, p.shape[1] :] + prior)
         ratios.append(np.log1p(np.maximum(ratio, p.dtype.type(-1 + 1e-6))))
     return np.stack(ratios, axis=2)
 
@@ -132,16 +133,16 @@ def positive_coefficients(x: Reals, offset: Reals, labels: Codes, weight: Single
 
 def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Floats:
     n, k, p = x.shape
-    flat, rows = x.reshape(n * k, p), np.arange(n)
+    flat, rows, spread = x.reshape(n * k, p), np.arange(n), np.repeat(weight, k).reshape(n, k)
     observed = weight.astype(np.float64) @ x[rows, labels]
     b, precision = np.zeros(p), np.ones(p)
     for steps in (8, 2, 2):
         for _ in range(steps):
-            mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * weight[:, None]
+            mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * spread
             px = x * mean[:, :, None]
             centre = np.einsum("nkp->np", px)
             hessian = px.reshape(n * k, p).T @ flat - (centre / weight[:, None]).T @ centre + np.diag(precision)
-            gradient = observed - centre.sum(axis=0, dtype=np.float64) - precision * b
+            gradient = observed - np.ones(n) @ centre.astype(np.float64) - precision * b
             step = np.linalg.solve(hessian, gradient)
             if gradient @ step < 1e-3:
                 break
