@@ -63,13 +63,14 @@ class ConditionalLogit:
 
     def __init__(self, design: multiclass_features.Design, position: Codes, weight: Singles) -> None:
         self.design, self.position, self.weight = design, position, weight
-        self.rows = np.arange(len(position))
+        self.spread = np.repeat(weight, design.slope.shape[1]).reshape(design.slope.shape)
+        self.observed_places = np.arange(len(position)) * design.slope.shape[1] + position
         ends = np.cumsum([0, *design.blocks]).tolist()
         self.blocks = [slice(*pair) for pair in pairwise(ends)]
         self.precision = np.repeat(FIRST_PRECISION, design.blocks)
         self.b = np.zeros(ends[-1])
         outcome = np.zeros(design.slope.shape, np.float32)
-        outcome[self.rows, position] = weight
+        outcome.ravel()[self.observed_places] = weight
         self.observed = design.totals(outcome)
         self.information: multiclass_features.Information | None = None
 
@@ -99,7 +100,7 @@ class ConditionalLogit:
             mean = np.exp(logs)
             if self.information is None or number < refreshes:
                 self.information = self.design.information(mean, self.weight)
-            gradient = self.observed - self.design.totals(mean * self.weight[:, None]) - self.precision * self.b
+            gradient = self.observed - self.design.totals(mean * self.spread) - self.precision * self.b
             factor = self.information.factor(self.precision)
             step = factor.solve(gradient)
             gain = float(gradient @ step)
@@ -123,7 +124,7 @@ class ConditionalLogit:
             length /= 2
 
     def _objective(self, logs: Reals, b: Floats) -> float:
-        hit = logs[self.rows, self.position].astype(np.float64)
+        hit = logs.ravel()[self.observed_places].astype(np.float64)
         return float(hit @ self.weight) - 0.5 * float(self.precision @ b**2)
 
     def _update_precision(self, factor: multiclass_features.Factor) -> float:

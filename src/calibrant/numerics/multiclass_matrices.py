@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import fmin_l_bfgs_b, minimize
 from scipy.sparse import csr_array
 
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
@@ -214,9 +214,10 @@ class ResidualMatrix:
             return loss
 
         start = slope = ((self.axes.T @ self.matrix @ turn) / unit).ravel()  # values are asked for before slopes
-        options = {"maxiter": ITERATIONS, "maxcor": 8, "ftol": 1e-5, "gtol": 2e-2}
-        found = minimize(objective, start, jac=lambda x: slope, method="L-BFGS-B", options=options)
-        result: Floats = self.axes @ (found.x.reshape(shape) * unit) @ turn.T
+        options = {"m": 8, "factr": 1e-5 / np.finfo(float).eps, "pgtol": 2e-2, "maxiter": ITERATIONS}
+        # `minimize` calls the same code, and takes a quarter longer.
+        found = fmin_l_bfgs_b(objective, start, fprime=lambda x: slope, **options)[0]
+        result: Floats = self.axes @ (found.reshape(shape) * unit) @ turn.T
         return result
 
 
