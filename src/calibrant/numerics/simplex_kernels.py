@@ -91,15 +91,16 @@ def log_ratios(near: NDArray[np.intp], usable: NDArray[np.bool_], surplus: Reals
     from scipy.sparse import csr_array
 
     prior = p * p.dtype.type(PRIOR_NEIGHBOURS) + p.dtype.type(1e-9)
-    chosen = usable[near]
-    used, number, both = near[chosen], np.count_nonzero(chosen, axis=1), np.hstack([surplus, expected])
+    chosen = usable.take(near)
+    used, number = near.ravel().compress(chosen.ravel()), chosen.sum(axis=1)
+    both = np.hstack([surplus, expected])
     first, ratios = np.cumsum(number) - number, []
     for size in SIZES:
         few = np.minimum(number, size)
         ends = np.concatenate([[0], np.cumsum(few)])
         place = np.arange(ends[-1]) + np.repeat(first - ends[:-1], few)
         ones = np.ones(len(place), surplus.dtype)
-        sums = csr_array((ones, used[place], ends), shape=(len(near), len(usable))) @ both
+        sums = csr_array((ones, used.take(place), ends), shape=(len(near), len(usable))) @ both
         ratio = sums[:, : p.shape[1]] / (sums[:, p.shape[1] :] + prior)
         ratios.append(np.log1p(np.maximum(ratio, p.dtype.type(-1 + 1e-6))))
     return np.stack(ratios, axis=2)
@@ -133,15 +134,18 @@ def positive_coefficients(x: Reals, offset: Reals, labels: Codes, weight: Single
 
 def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Floats:
     n, k, p = x.shape
-    flat, rows, spread = x.reshape(n * k, p), np.arange(n), np.repeat(weight, k).reshape(n, k)
+    flat, rows = x.reshape(n * k, p), np.arange(n)
+    spread, divisor = (np.repeat(weight, size).reshape(n, size) for size in (k, p))  # faster than many short rows
     observed = weight.astype(np.float64) @ x[rows, labels]
     b, precision = np.zeros(p), np.ones(p)
     for steps in (8, 2, 2):
         for _ in range(steps):
             mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * spread
             px = x * mean[:, :, None]
-            centre = np.einsum("nkp->np", px)
-            hessian = px.reshape(n * k, p).T @ flat - (centre / weight[:, None]).T @ centre + np.diag(precision)
+            centre = px[:, 0].copy()
+            for number in range(1, k):
+                centre += px[:, number]
+            hessian = px.reshape(n * k, p).T @ flat - (centre / divisor).T @ centre + np.diag(precision)
             gradient = observed - np.ones(n) @ centre.astype(np.float64) - precision * b
             step = np.linalg.solve(hessian, gradient)
             if gradient @ step < 1e-3:
@@ -330,8 +334,8 @@ def _shares(q: Reals, sums: Singles, outcome: Singles) -> Floats:
 def _em_weights(hits: Floats, weight: Floats) -> Floats:
     """Weights of a mixture from the probability that each member gave to what was observed."""
     prior = np.array([PRIOR[0], *([PRIOR[1] / WIDTHS] * WIDTHS)])
-    found = prior
+    found, added = prior, prior * PRIOR_ROWS
     for _ in range(EM_STEPS):
-        found = found * (weight / (hits @ found) @ hits) + prior * PRIOR_ROWS
+        found = found * np.dot(weight / np.dot(hits, found), hits) + added
         found /= found.sum()
     return found
