@@ -102,6 +102,17 @@ def test_independent_counts_have_mean_and_variance_of_the_binomial_distribution(
     assert ((found >= 0) & (found <= size[:, None]) & (found == np.round(found))).all()
 
 
+def test_ends_are_reached_as_a_search_finds_them():
+    rng = np.random.default_rng(3)
+    ends = np.sort(
+        np.concatenate([rng.random((30, 8)), rng.beta(0.1, 0.1, (30, 12)), np.ones((30, 2))], axis=1), axis=1
+    )
+    drawn = np.concatenate([rng.random((30, 200)), ends[:, ends[0] < 1], np.zeros((30, 1))], axis=1).clip(0, 1 - 1e-16)
+    searched = [own.searchsorted(line, side="right") for own, line in zip(ends, drawn, strict=True)]
+    assert np.array_equal(binomial_draws._ends_reached(ends, drawn), searched)
+    assert not binomial_draws._ends_reached(ends[:, :0], drawn).any()
+
+
 def test_few_and_many_expected_events_are_drawn_alike(monkeypatch):
     """A table of probabilities, and rejection."""
     draws = [independent_counts(np.array([300]), np.array([0.5]), 20_000, np.random.default_rng(5))]

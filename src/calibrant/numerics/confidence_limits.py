@@ -72,10 +72,12 @@ def mid_p_value(count: ArrayLike, size: ArrayLike, chance: float) -> Floats:
     at most 1. Equal tails: no event where five were expected is not weighed against ten events.
     """
     x, n = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(size, dtype=np.float64))
-    return np.minimum(1.0, 2 * np.minimum(_mid_tail(x, n, chance), _mid_tail(n - x, n, 1 - chance)))
+    above = x > n * chance
+    tail = _mid_tail(np.where(above, x, n - x), n, np.where(above, chance, 1 - chance))
+    return np.asarray(2 * np.minimum(tail, 1 - tail))  # both tails add up to 1
 
 
-def _mid_tail(x: Floats, n: Floats, chance: float) -> Floats:
+def _mid_tail(x: Floats, n: Floats, chance: Floats) -> Floats:
     """P(X > x) + P(X = x) / 2."""
     x, above = np.maximum(x, 0.0), np.maximum(n - x, 0.0)
     reached = np.where(x > 0, betainc(np.where(x > 0, x, 1.0), above + 1, chance), 1.0)

@@ -94,6 +94,10 @@ _TABULATED = 200.0
 #: of draws.
 _BLOCK = 64
 
+#: Parts of [0, 1] in which it is looked up how many bounds a number reaches.
+#: Speed: benchmarks/inference.py; no result depends on it.
+_PARTS = 128
+
 
 @dataclass(frozen=True, eq=False)
 class BinomialDraws:
@@ -167,9 +171,33 @@ def _tabulated_counts(size: NDArray[np.int64], probability: Floats, draws: int, 
         some = slice(start, start + _BLOCK)
         own = found[some]
         ends = _distribution(size[some], rare[some])[:, :-1]
-        np.multiply(bounds_reached(ends, rng.random(out=own)), step[some], out=own)
+        np.multiply(_ends_reached(ends, rng.random(out=own)), step[some], out=own)
         own += first[some]
     return found
+
+
+def _ends_reached(ends: Floats, uniform: Floats) -> NDArray[np.intp]:
+    """How many of the rising ends of its line each number in [0, 1) reaches: up to its part of [0, 1], then one by one.
+
+    Takes a third to a half of the time of `bounds_reached` for the number of ends that counts have.
+    """
+    lines, width = ends.shape
+    line = np.arange(lines)[:, None]
+    part = np.minimum(np.ceil(ends * _PARTS), _PARTS).astype(np.intp) + (_PARTS + 1) * line
+    sure = np.bincount(part.ravel(), minlength=(_PARTS + 1) * lines).reshape(lines, -1).cumsum(axis=1)
+    following = np.concatenate([ends, np.full((lines, 1), np.inf)], axis=1)
+    place = (uniform * _PARTS).astype(np.intp)
+    place += (_PARTS + 1) * line
+    count = sure.ravel().take(place)
+    more = np.flatnonzero(uniform >= np.take_along_axis(following, sure, axis=1).ravel().take(place))
+    at, number = more // uniform.shape[1] * (width + 1), uniform.ravel()[more]
+    at += count.ravel()[more]
+    while len(more):
+        count.ravel()[more] += 1
+        at += 1
+        kept = number >= following.ravel()[at]
+        more, at, number = more[kept], at[kept], number[kept]
+    return count
 
 
 def _permutations(lines: int, draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
