@@ -468,6 +468,20 @@ TITLES = {
 }
 
 
+#: What was asked beside a table, and found.
+NOTES = {
+    "power": (
+        "A prototype of this test was said to reject a rare risk 4 times too high in 0.66 of 150 samples, and 12",
+        "clusters of 30 in 0.68 of 300. On the 1,000 samples of this table it rejects in 0.630 and 0.590, this test",
+        "in 0.627 and 0.653. Three changes were measured in 29 other calibrated and 28 other wrong worlds, 100 to 600",
+        "samples each. A mean of e-values in the place of the smallest p-value gained at most 0.05 with rare risks",
+        "and lost up to 0.07 with waves. Signs of clusters alone, where ten events count, gained 0.00 to 0.17, but",
+        "rejected up to 0.077 of calibrated samples. Ties that the next component breaks gained at most 0.02 with",
+        "rare risks, and 0.004 elsewhere.",
+    ),
+}
+
+
 def _table(part: str, lines: list[dict[str, str]]) -> list[str]:
     worlds = list(dict.fromkeys(line["world"] for line in lines))
     names = list(dict.fromkeys(line["quantity"] for line in lines))
@@ -486,7 +500,8 @@ def _table(part: str, lines: list[dict[str, str]]) -> list[str]:
         return " → ".join(short) if short[0] else short[1]
 
     samples = {line["world"]: line["samples"] for line in lines}
-    head = [f"## {TITLES[part]}", ""]
+    head = [f"## {TITLES[part]}", "", *NOTES.get(part, ())]
+    head += [""] if part in NOTES else []
     table = ["| world | samples | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
     for world in sorted(worlds, key=worst):
         found = " | ".join(shown(cells[world, name]) for name in names)
