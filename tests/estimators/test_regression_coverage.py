@@ -123,6 +123,21 @@ def test_coverage_counts_and_tells_the_sides():
     assert result.details["null"]["sd"] == pytest.approx(np.sqrt(0.9 * 0.1 / 5))
 
 
+def test_intervals_of_counts_and_of_draws_with_ties_reach_more_than_the_nominal_coverage():
+    rng, rate = np.random.default_rng(0), np.repeat([0.4, 3.0], 10_000)
+    data = cal.Distribution(rng.poisson(rate), stats.poisson(rate))
+    counts, draws = cal.coverage(data), cal.coverage(cal.Samples(data.y_true, rng.poisson(rate, (19, 20_000)).T))
+    low, high = stats.poisson(rate).ppf([[0.05], [0.95]])
+    exact = (stats.poisson(rate).cdf(high) - stats.poisson(rate).cdf(low - 1)).mean()
+    assert counts.details["null"]["mean"] == pytest.approx(exact)
+    for found in (counts, draws):
+        assert found.details["null"]["mean"] > 0.94
+        assert found == pytest.approx(found.details["null"]["mean"], abs=0.006)
+    few = cal.coverage(cal.Samples([0, 0, 1, 2], [[0, 0, 1], [0, 1, 2], [1, 1, 1], [3, 2, 2]]), nominal=0.5)
+    assert few.details["null"]["mean"] == pytest.approx((3 + 3 + 4 + 3) / 16)  # single values at an end lie outside
+    assert few.details["tied"] == 1.0
+
+
 def test_an_ensemble_cannot_cover_more_than_its_range():
     rng = np.random.default_rng(0)
     result = cal.coverage(cal.Samples(rng.normal(size=4000), rng.normal(size=(4000, 9))), nominal=0.95)

@@ -22,4 +22,5 @@ FUZZERS = {
     "rows of tables": tabular_files.rows_of_tables,
     "pages": pages.pages,
     "any pages": pages.any_pages,
+    "strange pages": pages.strange_pages,
 }

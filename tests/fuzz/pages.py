@@ -18,7 +18,7 @@ from typing import Any
 
 import calibrant as cal
 from calibrant.reporting.model import Report
-from tests.fuzz.page_worlds import any_page_world, page_world
+from tests.fuzz.page_worlds import any_page_world, page_world, strange_page_world
 from tests.fuzz.printed import printed_differently, recorded
 
 NUMBER = r"[−]?\d[\d,]*(?:\.\d+)?"
@@ -494,7 +494,7 @@ def against_truth(page: Page, world) -> Iterator[str]:
     yield from parts_against_truth(page, world)
     tests = [test.p_value for test in page.report.tests[:1]]
     wrong = page.verdict.state in ("not calibrated", "small")
-    if world.calibrated and tests and tests[0] < 1e-6:
+    if world.calibrated and wrong and tests and tests[0] < 1e-6:
         yield f"calibrated, but p = {tests[0]}: {page.verdict.sentence}"
     if wrong and tests and tests[0] < 1e-6:
         for word in world.never:
@@ -527,6 +527,11 @@ def contradictions(page: Page) -> list[str]:
 def any_pages(rng, folder):
     """A page of any task, with any options."""
     pages(rng, folder, any_page_world)
+
+
+def strange_pages(rng, folder):
+    """A page of a world unlike the others."""
+    pages(rng, folder, strange_page_world)
 
 
 def pages(rng, folder, page_world=page_world):

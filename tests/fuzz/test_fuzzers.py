@@ -19,6 +19,7 @@ CASES = {
     "rows of tables": 5,
     "pages": 12,
     "any pages": 12,
+    "strange pages": 12,
 }
 OF_FILES = ("map files", "table files")
 

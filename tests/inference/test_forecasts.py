@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import ttest_1samp
 
 import calibrant as cal
 from calibrant.inference import MeanSquaredZ, Moments, PitUniformity, SpreadChiSquare
-from calibrant.inference.forecasts import mean_standardised_error
 from tests.inference.spreads import forecasts
 
 
@@ -30,26 +28,6 @@ def test_pit_uniformity_is_the_kolmogorov_smirnov_test():
     theirs = stats.kstest(stats.norm.cdf(y / 1.1), "uniform")
     assert found.statistic == pytest.approx(theirs.statistic)
     assert found.p_value == pytest.approx(theirs.pvalue, rel=0.05)
-
-
-def test_rows_are_students_test():
-    rng = np.random.default_rng(0)
-    y, std = rng.normal(0.2, 1.0, 60), rng.uniform(0.5, 2, 60)
-    found, expected = mean_standardised_error(cal.Gaussian(y, np.zeros(60), std)), ttest_1samp(y / std, 0)
-    assert found.p_value == pytest.approx(expected.pvalue)
-    assert found.value.low == pytest.approx(expected.confidence_interval().low)
-    assert found.value.high == pytest.approx(expected.confidence_interval().high)
-
-
-def test_clusters_are_units():
-    y = np.repeat(np.random.default_rng(0).normal(0.3, 1, 20), 10)
-    data = cal.Gaussian(y, np.zeros(200), np.ones(200), group=np.arange(200) // 10)
-    assert mean_standardised_error(data).p_value == pytest.approx(ttest_1samp(y[::10], 0).pvalue)
-
-
-def test_what_has_no_mean():
-    assert mean_standardised_error(cal.Gaussian([1.0], [0.0], [1.0])) is None
-    assert mean_standardised_error(cal.Quantiles([1.0, 2.0], [0.1, 0.9], [[0.0, 1.0], [0.0, 1.0]])) is None
 
 
 @pytest.mark.no_cover
@@ -126,14 +104,6 @@ def test_forecasts_of_one_width_have_no_spread_by_width():
     y = np.random.default_rng(10).normal(size=100)
     found = cal.calibration_test(cal.Gaussian(y, np.zeros(100), np.ones(100)), method=Moments())
     assert [(one.name, one.share) for one in found.components] == [("bias", 0.5), ("spread", 0.5)]
-
-
-def test_errors_that_are_all_alike_are_certain_of_their_mean():
-    for error, p_value in ((0.0, 1.0), (0.5, 0.0)):
-        same = cal.Gaussian(np.full(30, error), np.zeros(30), np.ones(30))
-        assert mean_standardised_error(same).p_value == p_value
-    one = cal.Gaussian([0.1, 0.2], [0.0, 0.0], [1.0, 1.0], group=[1, 1])
-    assert mean_standardised_error(one) is None
 
 
 def test_few_rows_have_stephens_correction_of_the_kolmogorov_law():

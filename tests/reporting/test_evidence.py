@@ -136,6 +136,39 @@ def test_the_bias_allows_for_clusters():
     assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 49) * z[::20].std(ddof=1) / np.sqrt(50), rel=0.01)
 
 
+def autoregression(rng, n, by=0.9):
+    z = rng.normal(size=n)
+    for i in range(1, n):
+        z[i] = by * z[i - 1] + np.sqrt(1 - by**2) * z[i]
+    return z
+
+
+def test_dependent_neighbours_are_judged_by_blocks():
+    """Calibrated: rows as if independent reject 2 in 3 samples. Far too narrow: blocks find it too."""
+    rng = np.random.default_rng(6)
+    found = {
+        factor: [
+            forecast_evidence_evidence(cal.Gaussian(factor * autoregression(rng, 600), np.zeros(600), np.ones(600)))
+            for _ in range(20)
+        ]
+        for factor in (1.0, 2.0)
+    }
+    assert all(one.warning for some in found.values() for one in some)
+    assert sum(one.rejects for one in found[1.0]) > 10
+    assert sum(one.rejects and one.of_blocks < 0.05 for one in found[1.0]) <= 3
+    assert sum(one.rejects and one.of_blocks < 0.05 for one in found[2.0]) > 15
+    right = forecast_evidence_evidence(cal.Gaussian(rng.normal(size=600) * 1.5, np.zeros(600), np.ones(600)))
+    assert (right.of_blocks, right.rejects) == (None, True)
+
+
+def test_the_coverage_of_quantiles_that_outcomes_equal_is_known_only_where_it_is_off():
+    values = np.tile([0.0, 2.0, 4.0], (100, 1))
+    for y, known in ((np.arange(100) % 6, False), (np.arange(100) % 6 + 0.5, True), (np.arange(100) % 9, True)):
+        found = forecast_evidence_evidence(cal.Quantiles(y.astype(float), [0.1, 0.5, 0.9], values))
+        assert (found.coverage is not None) == known
+        assert bool(found.ties) == (y.dtype.kind == "i")
+
+
 def test_the_row_that_dominates_is_named():
     y = np.concatenate([rng.normal(size=300), [50.0]])
     found = forecast_evidence_evidence(cal.Gaussian(y, np.zeros(301), np.ones(301)))

@@ -454,7 +454,7 @@ WORLDS = [
     World(
         "calibrated, one spread", gaussian(1000, constant=True), QUIET, CALM, {None}, kind="regression", by_chance=True
     ),
-    World("shifted forecasts", gaussian(3000, bias=0.4), WRONG, PROBLEM, {"shifted", "too narrow"}, kind="regression"),
+    World("shifted forecasts", gaussian(3000, bias=0.4), WRONG, PROBLEM, {"too low", "too narrow"}, kind="regression"),
     World(
         "right on average only",
         gaussian(5000, heteroscedastic=True),

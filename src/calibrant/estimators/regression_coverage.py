@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import beta, kolmogorov
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Forecast, Samples
+from calibrant.data.forecasts import Distribution, Forecast, Samples
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import BinnedColumns, Column, Columns
 from calibrant.estimators import regression_common as common
@@ -151,7 +151,8 @@ def coverage(
     .. math:: \frac1W\sum_i w_i \mathbf 1\{ F_i^{-1}(\tfrac{1-c}2) \le y_i \le F_i^{-1}(\tfrac{1+c}2) \}
 
     ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them. The widest interval
-    of an ensemble of m draws is its range, which covers (m - 1) / (m + 1); its null reference says so.
+    of an ensemble of m draws is its range, which covers (m - 1) / (m + 1), and intervals of counts cover more than c;
+    the null reference says so. ``details["tied"]`` is the share of outcomes that equal an end of their interval.
 
     Parameters
     ----------
@@ -167,18 +168,38 @@ def coverage(
     task = common.forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
     low, high = common.central_interval(task, nominal)
-    reached = nominal
-    if isinstance(task, Samples):
-        draws = task.draws.shape[1]
-        reached = min(nominal, (draws - 1) / (draws + 1))
     y, weight = task.y_true.ravel(), task.flat_weight
+    tied = common.mean_of((y == low) | (y == high), weight)
+    reached = _reached(task, nominal, low, high, tied)
     below, above = common.mean_of(y < low, weight), common.mean_of(y > high, weight)
     size = effective_n(weight, len(y))
-    details = {"nominal": nominal, "mean_width": common.mean_of(high - low, weight), "below": below, "above": above}
+    details = {
+        "nominal": nominal, "mean_width": common.mean_of(high - low, weight), "below": below, "above": above,
+        "tied": tied,
+    }  # fmt: skip
     null = common.null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial")
     method = f"central {nominal:.6g} interval" if nominal * 100 % 1 else f"central {nominal:.0%} interval"
     each = partial(coverage, nominal=nominal)
     return common.finished(task, 1 - below - above, "Coverage", method, null, each, **details)
+
+
+def _reached(task: Forecast, nominal: float, low: Floats, high: Floats, tied: float) -> float:
+    """The coverage of a calibrated forecaster: more than the nominal one of counts, and of draws with ties."""
+    if isinstance(task, Distribution) and task.discrete:
+        ends = (end.reshape(task.y_true.shape) for end in (low, high))
+        first, last = (task.dist.cdf(end) for end in ends)
+        inside = np.broadcast_to(last - first + task.dist.pmf(low.reshape(task.y_true.shape)), task.y_true.shape)
+        return common.mean_of(inside.ravel(), task.flat_weight)
+    if not isinstance(task, Samples):
+        return nominal
+    m = task.draws.shape[1]
+    reached = min(nominal, (m - 1) / (m + 1))
+    if not tied:
+        return reached
+    pooled = np.sort(np.column_stack([task.y_true, task.draws]), axis=1)
+    cut = max(int((1 - nominal) / 2 * (m + 1)), 1)
+    inside = (pooled >= pooled[:, [cut]]) & (pooled <= pooled[:, [m - cut]])
+    return reached + common.mean_of(inside.mean(axis=1), task.weight) - (m + 1 - 2 * cut) / (m + 1)
 
 
 @estimates("group coverage error", norm=1)

@@ -24,7 +24,7 @@ from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import Target
+from calibrant.results.target import Of, Target
 from calibrant.table.bintable import BinTable
 
 #: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.

@@ -1,12 +1,12 @@
-"""Tests of predicted distributions: z-scores, PIT, mean error."""
+"""Tests of predicted distributions: z-scores and PIT."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, kolmogorov, ndtr, stdtr, stdtrit
+from scipy.special import chdtrc, kolmogorov, ndtr, stdtr
 
 from calibrant.data.forecasts import Distribution, Gaussian, Samples
 from calibrant.data.validation import fail
@@ -18,7 +18,7 @@ from calibrant.inference.forecast_places import too_few_clusters, width_code
 from calibrant.inference.sample import row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import mean_and_error
-from calibrant.results.estimate import Component, Significance, Value
+from calibrant.results.estimate import Component, Significance
 from calibrant.table.binning import Cut, EqualMass
 
 
@@ -174,27 +174,3 @@ def _claimed(data: Any) -> Gaussian:
     else:
         fail(f"Moments needs predicted means and standard deviations, not {data!r}.", TypeError)
     return Gaussian.borrowing(data.y_true, mean, std, weight=data.weight, group=data.group)
-
-
-class MeanError(NamedTuple):
-    """The mean of z = (y - mean) / std with its interval, and the p-value of a mean of 0."""
-
-    value: Value
-    p_value: float
-
-
-def mean_standardised_error(data: Any, *, level: float = 0.95) -> MeanError | None:
-    """Student's interval and test, with clusters as units; None for what has no means and standard deviations."""
-    if not isinstance(data, Gaussian) or len(data) < 2:
-        return None
-    z = ((data.y_true - data.mean) / data.std).astype(np.float64).reshape(-1)
-    weight = np.ones(len(z)) if data.flat_weight is None else data.flat_weight
-    clusters = row_clusters(data, len(z))
-    mean, error = mean_and_error(z, weight, clusters)
-    units = len(z) if clusters is None else int(clusters.max()) + 1
-    if units < 2:
-        return None
-    error *= float(np.sqrt(units / (units - 1)))
-    reach = float(stdtrit(units - 1, (1 + level) / 2)) * error
-    p_value = 2 * float(stdtr(units - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    return MeanError(Value(mean, mean - reach, mean + reach), p_value)

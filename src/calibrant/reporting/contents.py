@@ -23,7 +23,7 @@ Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
 Direction = Literal[
     "too high", "too low", "too extreme", "too moderate", "over-confident", "under-confident",
-    "too narrow", "too wide", "shifted", "backwards", "uninformative", "mixed", "not flagged",
+    "too narrow", "too wide", "backwards", "uninformative", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
 Kind = Literal["binary", "top label", "classes", "regression", "unlabeled", "judged"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -292,6 +293,11 @@ def _largest_gap(diagram: Reliability) -> Bin | None:
 LEVEL = 0.9
 
 
+#: Blocks of neighbours: longer ones are more independent of each other, and fewer cannot be tested.
+#: Test: tests/reporting/test_evidence.py::test_dependent_neighbours_are_judged_by_blocks.
+BLOCKS = 20
+
+
 @dataclass(frozen=True, eq=False)
 class ForecastPart:
     """Predicted distributions or their table; every result is computed when first asked for, and only once."""
@@ -329,7 +335,7 @@ class ForecastPart:
     @cached_property
     def coverage(self) -> Estimate:
         """Share of outcomes in the central interval of 90 %, or the widest one that was predicted, with its own."""
-        return interval(partial(coverage, nominal=widest_interval(self.data)), self.data)
+        return known_coverage(self.data, widest_interval(self.data))
 
     @cached_property
     def ence(self) -> Estimate:
@@ -342,6 +348,15 @@ class ForecastPart:
         if isinstance(self.data, BinTable):
             return calibration_test(self.data, method=MeanSquaredZ())
         return calibration_test(self.data)
+
+    @cached_property
+    def of_blocks(self) -> float | None:
+        """The p-value over blocks of neighbours, where these depend on each other and rows reject."""
+        if "warning" not in self.test.details or not self.test.p_value <= ALPHA:
+            return None
+        together = copy.copy(self.data)
+        together.group = np.arange(self.n) * BLOCKS // self.n  # type: ignore[union-attr]  # tables have no warning
+        return calibration_test(together).p_value
 
     @property
     def outputs(self) -> int:
@@ -413,7 +428,9 @@ def forecast_evidence(part: ForecastPart, made: Assembly, **given: Any) -> Forec
         effective_n=effective,
         clusters=None if group is None else len(np.unique(group)),
         outputs=part.outputs,
+        ties=str(part.test.details.get("ties", "")) if "test" in tested else "",
         warning=str(part.test.details.get("warning", "")) if "test" in tested else "",
+        of_blocks=part.of_blocks if "test" in tested else None,
         **given,
         **tested,
         **_largest(part, made),
@@ -438,6 +455,16 @@ def _largest(part: ForecastPart, made: Assembly) -> dict[str, Any]:
         "largest_error": float(data.y_true[row] - data.mean[row]),
         "largest_spread": float(np.asarray(data.std)[row]),
     }
+
+
+def known_coverage(data: Forecast | BinTable, nominal: float) -> Estimate:
+    """The coverage with its interval; refused where outcomes equal quantiles and the nominal one may be true."""
+    found = interval(partial(coverage, nominal=nominal), data)
+    tied = float(found.details["tied"])
+    if isinstance(data, Quantiles) and tied > 0 and float(found) - tied <= nominal <= float(found):
+        share = f"{100 * tied:.3g} % of rows"
+        fail(f"In {share} outcomes equal an end of the interval, so that its coverage is not known.", CannotBuild)
+    return found
 
 
 def widest_interval(data: Forecast | BinTable) -> float:

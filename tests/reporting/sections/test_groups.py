@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calibrant as cal
 from calibrant.inference.groupings import groupings
@@ -151,19 +152,29 @@ def test_tables_per_group(data):
 
 def test_forecasts():
     rng = np.random.default_rng(0)
-    kind = np.repeat(["narrow", "wide", "shifted", "right"], 800)
-    std = np.exp(0.3 * rng.normal(size=3200))
+    kind = np.repeat(["narrow", "wide", "low", "high", "right"], 800)
+    std = np.exp(0.3 * rng.normal(size=4000))
     factor = np.select([kind == "narrow", kind == "wide"], [1.4, 0.7], 1.0)
-    y = std * (factor * rng.normal(size=3200) + np.where(kind == "shifted", 0.4, 0.0))
-    data = cal.Gaussian(y, np.zeros(3200), std)
+    y = std * (factor * rng.normal(size=4000) + np.select([kind == "low", kind == "high"], [0.4, -0.4], 0.0))
+    data = cal.Gaussian(y, np.zeros(4000), std)
     found = {row.name: row for row in group_section(data, kind, column="kind").rows}
     assert {name: row.direction for name, row in found.items()} == {
-        "narrow": "too narrow", "wide": "too wide", "shifted": "shifted", "right": "not flagged",
+        "narrow": "too narrow", "wide": "too wide", "low": "too low", "high": "too high", "right": "not flagged",
     }  # fmt: skip
     assert found["narrow"].ratio.value == pytest.approx(float(cal.scale_factor(data.take(kind == "narrow"))))
     assert found["narrow"].observed is None
     tables = {name: cal.BinTable.of(data.take(kind == name), cal.table.LogGrid()) for name in ("narrow", "right")}
     assert [row.flagged for row in group_section(tables["right"], tables, column="k").rows] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["distribution", "samples"])
+def test_biased_groups_of_any_forecasts_have_a_side(kind):
+    rng, region = np.random.default_rng(1), np.repeat(["north", "south"], 300)
+    y = rng.normal(size=600) + np.where(region == "north", 0.5, -0.5)
+    whole = cal.Distribution(y, stats.norm(np.zeros(600), np.ones(600)))
+    data = whole if kind == "distribution" else cal.Samples(y, rng.normal(size=(600, 20)))
+    found = group_section(data, region, column="region").rows
+    assert {row.name: row.direction for row in found} == {"north": "too low", "south": "too high"}
 
 
 def test_several_classes_by_their_top_label():

@@ -203,6 +203,18 @@ def test_groups_that_are_wrong_are_named_where_the_whole_is_not():
     assert text.startswith("Look at g0, g1, g2, g3, g4, g5, g6, g7 and 2 more: fit")
 
 
+@pytest.mark.parametrize(("n", "whole"), [(99.0, 0.2), (101.0, 0.19), (101.0, 0.2)])
+def test_a_map_of_its_own_is_not_advised_for_a_group_of_few_rows(n, whole):
+    small = replace(group(n=n), observed=whole * n)
+    text = advised(replace(PLAIN, test=ACCEPTS, groups=(groups(small),)), "not calibrated")
+    enough = (n, whole) == (101.0, 0.2)
+    assert ("fit a map for it separately" in text) == enough
+    because = "give the model the group, because it has too few rows for a map of its own"
+    assert (because in text) != enough
+    text = advised(replace(PLAIN, test=ACCEPTS, groups=(groups(small, group("Peru")),)), "not calibrated")
+    assert ("because 1 of them has too few rows for a map of their own" in text) != enough
+
+
 def test_few_groups_that_are_wrong_are_named_where_the_whole_is_too():
     rows = groups(group(), *(group(f"g{k}", flagged=False) for k in range(3)))
     text = advised(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")

@@ -8,7 +8,7 @@ import pytest
 from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest, Words
 from calibrant.reporting.verdicts.forecasts import FORECASTS
 from calibrant.results.estimate import Component, Value
-from tests.reporting.verdicts.evidence_samples import group, groups, maps
+from tests.reporting.verdicts.evidence_samples import group, groups, maps, over_time
 
 UNSURE = VerdictTest("test of forecasts", 0.4)
 TABLE_TEST = VerdictTest("error-to-spread test", 1e-6)
@@ -59,16 +59,16 @@ TABLE = [
      "a calibrated forecaster would show 4 to 9 %."),
     (replace(BASE, test=decided_by("bias by width", 1)), "R3", "not calibrated", "caution", "mixed",
      "Wide forecasts are too high relative to narrow ones (p < 0.001)."),
-    (replace(BASE, test=TOO_LOW, bias=Value(0.31, 0.27, 0.35)), "R4", "not calibrated", "problem", "shifted",
+    (replace(BASE, test=TOO_LOW, bias=Value(0.31, 0.27, 0.35)), "R4", "not calibrated", "problem", "too low",
      "Forecasts are too low by 0.31 predicted standard deviations (95 % interval 0.27 to 0.35)."),
-    (replace(BASE, test=TOO_LOW, bias=None), "R4", "not calibrated", "caution", "shifted",
+    (replace(BASE, test=TOO_LOW, bias=None), "R4", "not calibrated", "caution", "too low",
      "Forecasts are too low (p < 0.001)."),
     (replace(BASE, test=decided_by("bias", 1, Component("spread", 1e-4, 0.25, -1)), bias=Value(-0.15, -0.19, -0.11)),
-     "R4", "not calibrated", "caution", "shifted",
+     "R4", "not calibrated", "caution", "too high",
      "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19)."),
     (replace(BASE, test=decided_by("bias", 1, Component("spread", 1e-4, 0.25, -1)), bias=Value(-0.15, -0.19, -0.11),
              ratio=Value(1.2, 1.1, 1.3)),
-     "R4", "not calibrated", "caution", "shifted",
+     "R4", "not calibrated", "caution", "too high",
      "Forecasts are too high by 0.15 predicted standard deviations (95 % interval 0.11 to 0.19). Forecasts are also "
      "too narrow."),
     (replace(NARROW, test=decided_by("spread", -1, Component("bias", 1e-3, 0.25, 1)), bias=Value(-0.2, -0.3, -0.1)),
@@ -143,6 +143,47 @@ def test_a_group_against_the_rest_and_the_answers():
     assert FORECASTS.verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
     warned = FORECASTS.verdict(replace(NARROW, warning="neighbours depend on each other", recalibration=maps()))
     assert warned.what_to_do.startswith("First say which rows depend on each other (group=)")
+
+
+def test_a_bias_is_not_left_to_maps_of_the_spread():
+    low = replace(BASE, test=TOO_LOW, bias=Value(0.31, 0.27, 0.35))
+    spread, all_of_it = replace(maps(), fitted="StdScaling"), replace(maps(), fitted="Conformal")
+    mean = "Correct the mean of the forecasts first, and repeat the report: maps of the spread leave a bias as it is."
+    assert FORECASTS.verdict(replace(low, recalibration=spread)).what_to_do == mean
+    assert "lowers cross-validated" in FORECASTS.verdict(replace(low, recalibration=all_of_it)).what_to_do
+    off = [replace(group(way, direction=way), observed=None) for way in ("too low", "too high")]
+    found = FORECASTS.verdict(replace(BASE, groups=(groups(*off),)))
+    assert found.sentence.endswith("miscalibrated after adjustment: too low (too low), too high (too high).")
+    assert "give the model the group, because maps of the spread leave a bias as it is" in found.what_to_do
+    against = FORECASTS.verdict(replace(low, groups=(groups(off[1]),)))
+    assert against.second == "too high differs from the rest: there, forecasts are too high."
+
+
+def test_dependent_neighbours_are_not_judged_where_blocks_of_them_do_not_reject():
+    given = {"warning": "neighbours depend on each other", "recalibration": maps()}
+    found = FORECASTS.verdict(replace(NARROW, of_blocks=0.05, **given))
+    assert (found.rule, found.state) == ("R8", "cannot be judged")
+    assert str(found) == (
+        "Calibration cannot be judged: neighbouring forecasts depend on each other, and blocks of them show no "
+        "miscalibration beyond chance."
+    )
+    assert found.how_sure.startswith("Significance is not known")
+    first = "First say which rows depend on each other (group=), and repeat the report."
+    assert (found.what_it_means, found.what_to_do) == ("", first)
+    assert FORECASTS.verdict(replace(BASE, **given)).what_to_do == first
+    off = {"groups": (groups(group("1 day", direction="too narrow")),)}
+    others = ({"of_blocks": 0.049}, {"of_blocks": 0.5} | off, {"of_blocks": 0.5, "over_time": over_time()})
+    assert [FORECASTS.verdict(replace(NARROW, **given, **one)).rule for one in others] == ["R1"] * 3
+
+
+def test_quantiles_that_outcomes_equal_say_little():
+    tied = replace(BASE, ratio=None, coverage=None, ties="outcomes equal quantiles")
+    found = FORECASTS.verdict(tied)
+    assert str(found) == "No significant miscalibration detected (n = 442). Outcomes equal quantiles."
+    assert found.what_to_do == "Give draws or the distribution itself."
+    assert FORECASTS.verdict(replace(tied, coverage=BASE.coverage)).what_to_do.startswith("Nothing needs to be done")
+    wide = FORECASTS.verdict(replace(tied, test=decided_by("spread by width", -1)))
+    assert wide.sentence == "Wide forecasts are too narrow (p < 0.001)."
 
 
 COVERED = {"test": TOO_NARROW, "ratio": None}

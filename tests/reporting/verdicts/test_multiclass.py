@@ -141,6 +141,13 @@ def test_each_row(evidence, rule, state, severity, direction, text):
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
+@pytest.mark.parametrize(("number", "start"), [(1, "1 ticket is of"), (17, "17 tickets are of")])
+def test_impossible_classes_come_first(number, start):
+    found = MULTICLASS.verdict(replace(BASE, impossible=number))
+    assert found.second == f"{start} a class that was predicted with a probability of exactly 0."
+    assert "exactly 0" not in str(MULTICLASS.verdict(replace(BASE, impossible=number, test=VECTORS_ACCEPT)))
+
+
 def test_the_evidence_is_that_of_the_whole_vector():
     assert MULTICLASS.verdict(BASE).how_sure.startswith(
         "Strong evidence: the whole vector is tested at once, and none of 999 simulated calibrated models "

@@ -68,6 +68,8 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
     lone = _against_the_rest(flagged)
     if lone is not None and lone.ideal == 1:
         size = ratio(lone.ratio).value
+        if spread and lone.direction in ("too high", "too low"):
+            return f"{lone.name} differs from the rest: forecasts are {lone.direction} there"
         if spread:
             return f"{lone.name} differs from the rest: errors are {size} times the predicted spread"
         return f"{lone.name} differs from the rest: {size} times as many {plural(event, kind='event')} as predicted"

@@ -21,7 +21,6 @@ from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
 from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.changes_over_time import over_time
-from calibrant.inference.forecasts import mean_standardised_error
 from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, confirmed, spread_p_value
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.groups import by_group
@@ -29,8 +28,8 @@ from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
-from calibrant.reporting.contents import CannotBuild, Change, Direction, GroupRow, Groups, OverTime, Period
-from calibrant.reporting.evidence import headline_error, widest_interval
+from calibrant.reporting.contents import IMPOSSIBLE, CannotBuild, Change, Direction, GroupRow, Groups, OverTime, Period
+from calibrant.reporting.evidence import ForecastPart, headline_error, widest_interval
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
@@ -223,28 +222,35 @@ def direction(ratio: Value, slope: Value | None) -> Direction:
 
 def _spread_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
     """A group of forecasts: `ratio` is errors over predicted spread, `error` the ENCE."""
-    flagged = p_value < ALPHA
-    shift = mean_standardised_error(part) if flagged else None
-    ratio = value_with_interval(scale_factor, part)
+    flagged, ratio = p_value < ALPHA, value_with_interval(scale_factor, part)
     return GroupRow(
         name=name,
         n=n,
         ratio=ratio,
         error=Value(_estimate(ence, part)),
-        direction=spread_direction(ratio, None if shift is None else shift.value) if flagged else "not flagged",
+        direction=spread_direction(ratio, _bias(part)) if flagged else "not flagged",
         p_value=p_value,
         flagged=flagged,
         judged=not np.isnan(p_value),
     )
 
 
+def _bias(part: Any) -> Value | None:
+    """The mean of z, where forecasts have one."""
+    try:
+        return Value.of(ForecastPart(part).bias)
+    except IMPOSSIBLE:
+        return None
+
+
 def spread_direction(ratio: Value, shift: Value | None) -> Direction:
-    """Shifted where the mean of z explains most of the excess of its square; else too narrow or too wide, or mixed."""
-    if shift is not None and shift.excludes(0.0) and 2 * shift.value**2 >= ratio.value**2 - 1 >= 0:
-        return "shifted"
+    """The side of the mean of z where it explains most of the excess of its square, or there is no other fault."""
+    biased = shift is not None and shift.excludes(0.0)
+    if shift is not None and biased and (not ratio.excludes(1.0) or 2 * shift.value**2 >= ratio.value**2 - 1 >= 0):
+        return "too low" if shift.value > 0 else "too high"
     if ratio.excludes(1.0):
         return "too narrow" if ratio.value > 1 else "too wide"
-    return "shifted" if shift is not None and shift.excludes(0.0) else "mixed"
+    return "mixed"
 
 
 def value_with_interval(estimator: Any, part: Any) -> Value:

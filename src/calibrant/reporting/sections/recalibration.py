@@ -399,11 +399,14 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
         fail(f"No map can be fitted to these {type(data).__name__} forecasts.", CannotBuild)
     maps = ranked(found, lambda a, b: judge.error_of_difference(a.predicted, b.predicted))
     first = maps[0][0].name
+    tied = isinstance(data, Quantiles) and bool((data.values == data.y_true[:, None]).any())
     gaussian = isinstance(data, Gaussian) and data.y_true.ndim == 1
     return Recalibration(
         loss="pinball loss" if quantiles else "CRPS",
         loss_before=judge.mean,
-        maps=tuple(MapRow(m.name, m.parameters, _remaining_spread(m.fitted), m.gain, effect) for m, effect in maps),
+        maps=tuple(
+            MapRow(m.name, m.parameters, _remaining_spread(m.fitted, tied=tied), m.gain, effect) for m, effect in maps
+        ),
         fitted=first,
         code=python_code(first, "np.column_stack([mean_new, std_new])" if gaussian else "new"),
     )
@@ -450,14 +453,17 @@ def _kurtosis(data: Forecast) -> float:
     return float(max(mean_squared_z(data).details["null"].get("kurtosis", 3.0), 1.0))
 
 
-def _remaining_spread(after: list[Forecast]) -> Value:
+def _remaining_spread(after: list[Forecast], *, tied: bool = False) -> Value:
     """The error after a map, over all folds; an estimate above its interval, which counts noise, is moved to its end.
 
-    Far below it, few rows have tiny spreads, which no binned error sees: then there is no interval.
+    Far below it, few rows have tiny spreads, which no binned error sees: then there is no interval. Nor is there one
+    where outcomes equal quantiles (`tied`): quantiles of counts are exceeded less often than their levels say.
     """
     whole = _joined(after)
     estimator = quantile_error if isinstance(whole, Quantiles) else ence
     plain = Value(float(estimator(whole)))
+    if tied:
+        return plain
     try:
         found = of_error(interval(estimator, whole))
     except (InvalidPredictions, ValueError):

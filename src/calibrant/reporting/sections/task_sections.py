@@ -15,7 +15,6 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import ece
-from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_curves import pit_histogram
 from calibrant.inference.calibration_tests import ClusteredRows
 from calibrant.inference.intervals import interval
@@ -25,6 +24,7 @@ from calibrant.inference.reliability import reliability_curve
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.pu.binned_inference import reliability
 from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
+from calibrant.reporting.evidence import known_coverage
 from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Significance, Value
@@ -155,12 +155,12 @@ def _coverage(data: Any) -> tuple[Coverage, ...]:
     found = []
     for nominal in NOMINAL:
         try:
-            estimate = interval(partial(coverage, nominal=nominal), data)
-        except (InvalidPredictions, TypeError, ValueError):  # quantiles without this interval
+            estimate = known_coverage(data, nominal)
+        except (CannotBuild, InvalidPredictions, TypeError, ValueError):  # quantiles without this interval
             continue
-        if estimate.details["null"]["mean"] < nominal:  # wider than the range of an ensemble
-            continue
-        found.append(Coverage(nominal, Value.of(estimate)))
+        reached = float(estimate.details["null"]["mean"])
+        if reached >= nominal:  # else wider than the range of an ensemble
+            found.append(Coverage(reached, Value.of(estimate)))
     return tuple(found)
 
 

@@ -268,7 +268,7 @@ def recommendation(evidence: Shared, row: Row) -> str:
         said = best_map(made, small=row.state == "small")
     if said and row.state == "small":
         said = f"Usually nothing needs to be done. {said}"
-    groups = _flagged_only(evidence) if only_groups else _direction_of_groups(evidence)
+    groups = _flagged_only(evidence) if only_groups else groups_apart(evidence)
     told = f"{said} {groups}".strip()
     return told or f"Recalibrate on more {plural(evidence.words.row)}: on these no map could be fitted and judged."
 
@@ -342,23 +342,36 @@ def _named(rows: Sequence[GroupRow]) -> str:
 
 
 def _apart(rows: Sequence[GroupRow]) -> str:
-    them = "it" if len(rows) == 1 else "each of them"
-    return f"fit a map for {them} separately, or give the model the group"
+    """Maps of their own, where every group has rows enough and is wrong in a way that maps repair."""
+    one, few = len(rows) == 1, sum(map(_too_small, rows))
+    if few:
+        some = "they have" if few == len(rows) else f"{count(few)} of them {'has' if few == 1 else 'have'}"
+        own = "it has too few rows for a map of its own" if one else f"{some} too few rows for a map of their own"
+        return f"give the model the group, because {own}"
+    if any(row.observed is None and row.ideal == 1 and row.direction in ("too high", "too low") for row in rows):
+        return "give the model the group, because maps of the spread leave a bias as it is"
+    return f"fit a map for {'it' if one else 'each of them'} separately, or give the model the group"
 
 
-def _direction_of_groups(evidence: Shared) -> str:
-    """Groups in which the error sits, where these are few; or one that one map for all rows cannot repair."""
+def _too_small(row: GroupRow) -> bool:
+    """Whether a group has too few rows, or too few of either outcome, to fit and judge a map."""
+    rarer = row.n if row.observed is None else min(row.observed, row.n - row.observed)
+    return row.n < FEWEST_ROWS or rarer < FEWEST_EVENTS
+
+
+def groups_apart(evidence: Shared) -> str:
+    """Groups in which the error sits, where these are few; or those that one map for all rows cannot repair."""
     flagged = flagged_groups(evidence.groups)
     number = sum(row.judged for grouping in evidence.groups for row in grouping.rows)
     if flagged and 2 * len(flagged) < number:
         return (
             f"The error sits in {_named(flagged)} ({count(len(flagged))} of {count(number)} groups): {_apart(flagged)}."
         )
-    still = [row for row in flagged if row.flagged_after]
-    if not still or not opposed_directions(flagged):
+    if not opposed_directions(flagged):
         return ""
-    worst = min(still, key=lambda row: row.p_value)
-    return f"One map cannot repair {printable(worst.name)}: fit a map for it separately, or give the model the group."
+    still = sorted((row for row in flagged if row.flagged_after), key=lambda row: row.p_value)[:1]
+    some = still or [row for row in flagged if row.observed is None]  # forecasts are not tested again
+    return f"One map cannot repair {_named(some)}: {_apart(some)}." if some else ""
 
 
 def _more_rows(evidence: Probabilities) -> str:

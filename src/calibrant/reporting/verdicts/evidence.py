@@ -301,8 +301,9 @@ class Forecasts(Shared):
     (y - mean) / std, positive where forecasts are too low; `ence_null` the range of a calibrated forecaster;
     `coverage` the share of outcomes in the central interval of nominal coverage `level`; `variation` the coefficient of
     variation of the predicted spreads; `zero_spread` the rows with a spread of 0 and an error above 0. One row makes up
-    `largest_share` of the mean squared standardised error. `warning` is a clause on neighbours that depend on each
-    other.
+    `largest_share` of the mean squared standardised error. `ties` is a clause on outcomes that equal quantiles,
+    `warning` one on neighbours that depend on each other; where rows reject then, `of_blocks` is the p-value over
+    blocks of neighbours.
     """
 
     ratio: Value | None = None
@@ -318,7 +319,9 @@ class Forecasts(Shared):
     largest_row: int | None = None
     largest_error: float | None = None
     largest_spread: float | None = None
+    ties: str = ""
     warning: str = ""
+    of_blocks: float | None = None
 
     @property
     def ence_when_calibrated(self) -> str:

@@ -10,9 +10,9 @@ from calibrant.reporting.contents import Direction, Severity, State
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, negated, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
-from calibrant.reporting.verdicts.evidence import Forecasts
-from calibrant.reporting.verdicts.severity import COVERAGE, RATIOS, far, flagged_groups, outside
-from calibrant.reporting.verdicts.truth_table import Row, TruthTable, exception, only_parts
+from calibrant.reporting.verdicts.evidence import ALPHA, Forecasts
+from calibrant.reporting.verdicts.severity import COVERAGE, RATIOS, changed, far, flagged_groups, outside
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable, exception, flagged_in_words, only_parts
 from calibrant.results.estimate import Component, Value
 
 #: Fewer forecasts are too few to judge.
@@ -35,6 +35,21 @@ def _too_few(e: Forecasts) -> Row | None:
         found = ratio(e.ratio)
         sentence += f" The ratio of errors to spread could be anywhere from {found.low} to {found.high}."
     return Row("R7", "too few", None, sentence, "caution")
+
+
+def _dependent(e: Forecasts) -> Row | None:
+    """Rows reject as if they were independent, but blocks of neighbours do not, nor do groups or times (R8)."""
+    if not _by_neighbours_alone(e):
+        return None
+    start = f"Calibration cannot be judged: neighbouring {plural(e.words.row)} depend on each other"
+    sentence = f"{start}, and blocks of them show no miscalibration beyond chance."
+    return Row("R8", "cannot be judged", None, sentence, "caution")
+
+
+def _by_neighbours_alone(e: Forecasts) -> bool:
+    """Whether the rejection may come from the dependence of neighbours alone."""
+    alone = e.of_blocks is not None and not e.of_blocks < ALPHA
+    return e.rejects and alone and not flagged_groups(e.groups) and changed(e.over_time) is None
 
 
 def decided(e: Forecasts) -> Component | None:
@@ -80,13 +95,14 @@ def _shifted(e: Forecasts) -> Row | None:
     if found is None or found.name != "bias":
         return None
     low, size = found.direction < 0, e.bias
-    start = f"Forecasts are {component_in_words(found)}"
+    word: Direction = "too low" if low else "too high"
+    start = f"Forecasts are {word}"
     if size is None or not size.excludes(0.0) or (size.value > 0) != low or e.dominated:
-        return Row("R4", "not calibrated", "shifted", f"{start} ({_p(e)}).", "caution")
+        return Row("R4", "not calibrated", word, f"{start} ({_p(e)}).", "caution")
     text = rounded(size if low else negated(size), least=2, apart=0.0)
     large = all(end is not None and abs(end) > LARGE_BIAS for end in (size.low, size.high))
     sentence = f"{start} by {text.value} predicted standard deviations{text.at()}."
-    return Row("R4", "not calibrated", "shifted", sentence, "problem" if large else "caution")
+    return Row("R4", "not calibrated", word, sentence, "problem" if large else "caution")
 
 
 def _by_width(e: Forecasts) -> Row | None:
@@ -94,8 +110,10 @@ def _by_width(e: Forecasts) -> Row | None:
     found = decided(e)
     if found is None or found.name not in ("spread by width", "bias by width"):
         return None
-    start = f"{_sentence(found)} ({_p(e)})"
-    error, null = e.ence, e.ence_null
+    words = _sentence(found)
+    if e.ties:  # of which narrow forecasts have most, so that nothing is known of these
+        words = words.removesuffix(" relative to narrow ones")
+    start, error, null = f"{words} ({_p(e)})", e.ence, e.ence_null
     if found.name == "bias by width" or error is None or null is None or error <= null[1]:
         return Row("R3", "not calibrated", "mixed", f"{start}.", "caution")
     sentence = (
@@ -172,9 +190,9 @@ def _not_significant(e: Forecasts) -> Row:
 
 def _second(e: Forecasts, row: Row) -> str:
     """What else is clear, a change over time or a group against the whole; and rows without a spread of their own."""
-    said = [] if row.rule in ("RG", "RC") else [_also(e), exception(e, row.direction)]
-    if e.warning:
-        said.append(f"{e.warning[0].upper()}{e.warning[1:]}.")
+    said = [] if row.rule in ("RG", "RC") else [_also(e), exception(e, row.direction) or _where(e)]
+    clauses = (e.ties if e.coverage is None else "", "" if row.rule == "R8" else e.warning)
+    said += [f"{clause[0].upper()}{clause[1:]}." for clause in clauses if clause]
     if e.variation is not None and e.variation < 1e-9:
         said.append(
             f"All {plural(e.words.row)} have the same predicted spread, so it cannot tell certain ones from uncertain "
@@ -188,6 +206,12 @@ def _second(e: Forecasts, row: Row) -> str:
             f"0. {they} left out of the ratio."
         )
     return " ".join(part for part in said if part)
+
+
+def _where(e: Forecasts) -> str:
+    """The groups in which the error sits, or that err in opposite directions."""
+    told = flagged_in_words(e.groups)
+    return f"{told[0].upper()}{told[1:]}." if e.rejects and answers.groups_apart(e) else ""
 
 
 def _also(e: Forecasts) -> str:
@@ -213,6 +237,8 @@ def _narrow_beside_bias(e: Forecasts) -> bool:
 
 def _how_sure(e: Forecasts) -> str:
     """Strength of the evidence, and the bias of the means."""
+    if _by_neighbours_alone(e):
+        return "Significance is not known, because rows that depend on each other deviate together."
     said = [answers.strength(e)]
     if e.dominated:
         row = "" if e.largest_row is None else f", row {e.largest_row}"
@@ -225,23 +251,37 @@ def _how_sure(e: Forecasts) -> str:
 
 def _what_it_means(e: Forecasts, row: Row) -> str:
     """What the central intervals hold."""
-    if e.coverage is None:
+    if e.coverage is None or row.rule == "R8":
         return ""
     found = rates(e.coverage, e.level)
     held = f"{found.value} %{found.brackets(' %')}"
     return f"Intervals meant to hold {100 * e.level:.4g} % of outcomes hold {held}."
 
 
+def _mean_first(e: Forecasts) -> str:
+    """Advice where the mean is wrong and the maps tried move the spread alone."""
+    found, made = decided(e), e.recalibration
+    if found is None or not found.name.startswith("bias") or made is None or made.fitted == "Conformal":
+        return ""
+    if found.name == "bias" and (told := answers.groups_apart(e)):
+        return told
+    return "Correct the mean of the forecasts first, and repeat the report: maps of the spread leave a bias as it is."
+
+
 def _what_to_do(e: Forecasts, row: Row) -> str:
-    said = answers.advice(e, row, too_few=answers.too_few_for_a_map(e, row))
-    if not e.warning or not row.judged:
+    settled = "Give draws or the distribution itself." if e.ties and e.coverage is None else answers.NOTHING
+    too_few = answers.too_few_for_a_map(e, row)
+    said = answers.advice(e, row, own=_mean_first(e), too_few=too_few, settled=settled)
+    if not e.warning or (not row.judged and row.rule != "R8"):
         return said
-    return f"First say which rows depend on each other (group=), and repeat the report. {said}"
+    first = "First say which rows depend on each other (group=), and repeat the report."
+    return f"{first} {said}" if row.state == "not calibrated" else first
 
 
 FORECASTS = TruthTable[Forecasts](
     untested=(_too_few,),
     tested=(
+        _dependent,
         *(partial(_probably, rule) for rule in (_spread, _shifted, _by_width, _shape)),
         _only_groups_or_times,
         _not_significant,

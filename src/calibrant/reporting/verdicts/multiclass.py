@@ -199,9 +199,13 @@ def _class_in_words(row: GroupRow) -> str:
 
 
 def _second(e: ProbabilityVectors, row: Row) -> str:
-    """A change over time or, where the first sentence is on the top label, the class that is farthest off."""
+    """Classes that were impossible; a change over time or, after the top label, the class that is farthest off."""
     if row.state not in ("not calibrated", "small") or row.rule == "MG":
         return ""
+    if e.impossible:
+        some = f"{count(e.impossible)} {plural(e.words.row, e.impossible)} {'is' if e.impossible == 1 else 'are'}"
+        never = f"{some} of a class that was predicted with a probability of exactly 0."
+        return f"{never} {change_in_words(e)}".strip()
     worst = None if row.rule in ("M2", "MB", "MC") else worst_class(e)
     return change_in_words(e) or (
         "" if worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."

@@ -155,6 +155,8 @@ def _group_in_words(row: GroupRow, words: Words) -> str:
         inside, level = rates(row.ratio, row.ideal), f"{100 * row.ideal:.4g} %"
         held = f"{level} intervals hold {inside.value} %{inside.brackets(' %')}"
         return f"{name} differs from the rest: there, forecasts are {row.direction}, and {held}."
+    if row.direction in ("too high", "too low") and row.observed is None:
+        return f"{name} differs from the rest: there, forecasts are {row.direction}."
     if row.direction in ("too high", "too low"):
         return (
             f"{name} differs from the rest: there, predictions are {row.direction}, with {found.value} times as many "
