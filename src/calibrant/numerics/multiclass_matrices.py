@@ -197,6 +197,7 @@ class ResidualMatrix:
         unit = 1 / np.sqrt(information + self.precision)
         shape = self.matrix.shape
         offset = np.ascontiguousarray(offset.T)  # what is done per row is faster with rows as columns
+        start = slope = ((self.axes.T @ self.matrix @ turn) / unit).ravel()  # values are asked for before slopes
 
         def objective(x: Floats) -> float:
             nonlocal slope
@@ -213,7 +214,6 @@ class ResidualMatrix:
             slope = ((self.axes.T @ gradient @ turn) * unit).ravel()
             return loss
 
-        start = slope = ((self.axes.T @ self.matrix @ turn) / unit).ravel()  # values are asked for before slopes
         options = {"m": 8, "factr": 1e-5 / np.finfo(float).eps, "pgtol": 2e-2, "maxiter": ITERATIONS}
         # `minimize` calls the same code, and takes a quarter longer.
         found = fmin_l_bfgs_b(objective, start, fprime=lambda x: slope, **options)[0]
