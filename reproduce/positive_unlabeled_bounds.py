@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calibrant.pu.prior import Bins, resolved
+from calibrant.pu.binned_inference import Bins, resolved
 from calibrant.table.binning import EqualMass, PaperBins
 
 
