@@ -231,10 +231,9 @@ def _log_gain(predicted: Floats, recalibrated: Floats, outcome: Floats) -> Float
 class CrossFitted:
     """Entries (a row, or many rows of one score and outcome) with their fold and, once fitted, their out-of-fold map.
 
-    Probabilities have shape (r, d), with d = 1 for binary tasks; `observed` is the number of the class. `weight` and
-    `weight_squares` are sums over the rows of an entry. Rows of one cluster are in one fold; `row` is None for cells
-    of a table. `confidence`: the event is "the predicted class is right", and the accuracy decides what is
-    overconfident.
+    Probabilities have shape (r, d), with d = 1 for binary tasks; `weight` and `weight_squares` are sums over the rows
+    of an entry. Rows of one cluster are in one fold; `row` is None for cells of a table. `confidence`: the event is
+    "the predicted class is right", and the accuracy decides what is overconfident.
     """
 
     predicted: Reals

@@ -275,10 +275,10 @@ class ClusteredRows:
 class ClusterSums:
     r"""Sums over the rows of each cluster in each group, groups one after the other.
 
-    `scores` are those of :math:`a_i = w_i (y_i - p_i)`, and of that times the log odds about their mean in the group;
-    `size` of :math:`w_i`; `reach` of :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`, the most that calibrated outcomes deviate
-    together; `products` of :math:`a_i^2, a_i b_i, b_i^2, b_i^4`. `columns` is 1 for groups whose scores are all the
-    same, else 2; `noise` is the covariance of the scores of each group if outcomes are independent.
+    `scores` are of :math:`a_i = w_i (y_i - p_i)`, and of that times the log odds about their mean in the group; `size`
+    of :math:`w_i`; `reach` of :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`; `products` of :math:`a_i^2, a_i b_i, b_i^2,
+    b_i^4`. `columns` is 1 for groups whose scores are all the same, else 2; `noise` is the covariance of independent
+    outcomes.
     """
 
     group: NDArray[np.intp]

@@ -297,9 +297,8 @@ def total(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
 class EventCount:
     r"""Observed events O, expected events E and the variance V of a calibrated model.
 
-    The sum of independent outcomes is very nearly binomial with the same mean and variance, that is with
-    :math:`N = E^2 / (E - V)` rows of probability :math:`\pi = 1 - V / E`. Dependent or weighted rows have a larger
-    variance: all three numbers are then divided by the same factor, which leaves O : E as it is.
+    The sum of independent outcomes is very nearly that of :math:`N = E^2 / (E - V)` rows of probability :math:`\pi = 1
+    - V / E`. Dependent or weighted rows vary more: all three numbers are divided by the same factor.
     """
 
     observed: float

@@ -33,10 +33,9 @@ SPREAD_DRAWS = 99
 class FittedGap:
     """The gap of one model: share @ power(half @ coordinates) is the power of its error.
 
-    `half` (cells, coordinates) are functions orthonormal under `share`; `influence` (clusters, coordinates) is what
-    each cluster (row) adds to the coordinates beyond its expectation, `sampling` what it adds to the mean power because
-    scores are sampled; `smooth` and `straight` are smoother and linear gaps; all gaps may be too low by `missing`
-    because rare large errors are not in the sample (0 for outcomes).
+    `half` (cells, coordinates) are orthonormal under `share`; `influence` (clusters, coordinates) is what each cluster
+    adds to the coordinates beyond its expectation, `sampling` to the mean power because scores are sampled; all gaps
+    may be too low by `missing`, as rare large errors are not in the sample (0 for outcomes).
     """
 
     half: Floats

@@ -419,8 +419,7 @@ def miscalibration_cost(
 class _Gains:
     """What treating by recalibrated instead of predicted probabilities gains, entry by entry and threshold.
 
-    `first` and `last` are the first threshold, in order, at which an entry is treated by one of both probabilities
-    only, and the first after it at which it is not; `sign` is 1 where that is the recalibrated probability, else -1.
+    From threshold `first` to `last` an entry is treated by one of both only: the recalibrated one where `sign` is 1.
     """
 
     rows: CrossFitted

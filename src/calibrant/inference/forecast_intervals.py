@@ -92,8 +92,7 @@ def mean_variance(residual: Floats, clusters: spread_fit.ForecastClusters) -> fl
 class LogMeanSquare:
     r"""L = log of the mean z², its standard error, and `missing`: what rare large errors not in the sample may add.
 
-    :math:`\mathrm{se}^2 = (\kappa - 1)/(N - 1)`, κ being the kurtosis of the z-scores, at least 3 below 20 rows; over
-    clusters where there are some. Nothing is claimed of fewer than 6 rows.
+    :math:`\mathrm{se}^2 = (\kappa - 1)/(N - 1)`, κ being the kurtosis of the z-scores, at least 3 below 20 rows.
     """
 
     value: float

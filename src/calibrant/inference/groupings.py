@@ -23,8 +23,8 @@ class Grouping:
     """One way to divide the rows: the name of its column ("" if it has none), the groups, and the group of each row.
 
     `parts` are the numbers of each row's group in each column that is crossed, `combinations` the group of each
-    combination of them (-1 if it does not occur; None for one column): the groups of rows of all crosses would not fit
-    into memory. `ordered` says whether the groups are numbers or ranges of them, so that their order has a meaning.
+    combination of them (-1 if it does not occur; None for one column). `ordered`: the groups are numbers or ranges of
+    them.
     """
 
     column: str

@@ -490,12 +490,12 @@ def judged_balance(data: Judged) -> dict[str, Any]:
 
 
 def judged_difference(a: Judged, b: Judged, first: Estimate, second: Estimate) -> tuple[float, Interval, float]:
-    r"""The difference of two models on the same rows, whose estimates have intervals, with interval and p-value.
+    """The difference of two models on the same rows, whose estimates have intervals, with interval and p-value.
 
     The squares of the distances of both ends from their estimates are added (Newcombe 1998, Improved confidence
     intervals for the difference between binomial proportions based on paired data; Zou, Donner 2008, Construction of
-    confidence limits about effect measures), less twice their product times the correlation of the two estimates, which
-    is that of the sums of rectified outcomes over clusters; 0 where the labels do not show it.
+    confidence limits about effect measures), less twice their product times the correlation of the two estimates, that
+    of the sums of rectified outcomes over clusters; 0 where the labels do not show it.
     """
     if first.interval is None or second.interval is None or first.target is None:
         fail("A comparison needs an interval of both models.")

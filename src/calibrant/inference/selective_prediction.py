@@ -84,14 +84,11 @@ class OrderedLosses:
         return float((rate * total + (losses - rate * before) * steps).sum() / total.sum())
 
     def area_influence(self) -> Floats:
-        r"""By how much the area changes with the weight of each entry, per weight.
+        r"""By how much the area changes with the weight of each entry, per weight: a derivative of its sums.
 
         With r the risk and G the coverage at a confidence c, and C the confidence of another row,
 
-        .. math:: \psi_i = r(c_i) - \mathrm{AURC} + E_C\Bigl[\mathbf 1\{c_i \ge C\}\, \frac{\ell_i - r(C)}{G(C)}\Bigr],
-
-        where r and G run through a run of equal confidence as in the area, with its mean loss. It is the derivative of
-        the sums of the area, with a logarithm for the sum of 1 / k.
+        .. math:: \psi_i = r(c_i) - \mathrm{AURC} + E_C\Bigl[\mathbf 1\{c_i \ge C\}\, \frac{\ell_i - r(C)}{G(C)}\Bigr].
         """
         mass = np.diff(self.running, prepend=0.0) * self.unit
         sums = np.diff(self.running * self.risk, prepend=0.0) * self.unit

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 class ScoreCovariance:
     r"""Covariance of :math:`\sum_i w_i (y_i - m(p_i))\, x(p_i)`, with weights that add up to Kish's number of rows.
 
-    The middle of the sandwich: sums of squares of the observed residuals, over rows or over the sums of clusters (if
-    any).
+    The middle of the sandwich: sums of squares of observed residuals, over rows or over the sums of clusters (if any).
     """
 
     matrix: Floats
@@ -209,9 +208,8 @@ def _side(low: float, high: float) -> tuple[Side, str]:
 class SlopeStatement:
     """What is said of the slope: its profile-likelihood interval, and the p-value of a slope of 1 that goes with it.
 
-    `ratio` is by how much the variance exceeds what the likelihood says (at least 1), `freedom` the degrees of freedom
-    of Student's quantile: of n - 2 rows, since in few rows the likelihood rises too fast, or of the clusters that carry
-    the variance. `line` is None where nothing can be said.
+    `ratio` is by how much the variance exceeds that of the likelihood (at least 1), `freedom` that of Student's
+    quantile: of n - 2 rows, or of the clusters that carry the variance. `line` is None where nothing can be said.
     """
 
     line: LogisticLine | None

@@ -71,11 +71,11 @@ def period_name(number: int, *, dates: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """Checked rows of one delivery.
+    """Checked rows of one delivery, with the classes and `groups` in it.
 
-    `reference` are rows per cell of scores, from which bets are made if this is the first delivery (None for
-    forecasts); `groups` the classes and groups in it. `sums` takes the period of each row as a number from 0 on, and
-    how many there are, and yields `Sums`, of all rows first. Of a table, `one_period` stands for all its rows.
+    `reference` are rows per cell of scores, from which bets are made (None for forecasts). `sums` takes the period of
+    each row as a number from 0 on, and how many there are, and yields `Sums`, of all rows first; of a table for
+    `one_period`.
     """
 
     kind: Kind

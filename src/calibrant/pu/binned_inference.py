@@ -189,10 +189,7 @@ class PUScore:
 
 
 def joined(gaps: Gaps, fewest: float = 0.0) -> Gaps:
-    """Bins without predicted mass merged into the preceding bin with some (or into the first such bin).
-
-    The same is done until every bin is expected to hold `fewest` labelled positives, if the model is calibrated.
-    """
+    """Bins without predicted mass, or of fewer expected positives, merged into the preceding one (or the first)."""
     expected = gaps.n_positive * gaps.predicted / max(float(gaps.predicted.sum()), np.finfo(float).tiny)
     left = expected[::-1].cumsum()[::-1]
     into, held = np.zeros(len(expected), dtype=np.intp), 0.0

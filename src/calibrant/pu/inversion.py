@@ -168,10 +168,9 @@ class _Trials:
     def _convex_limit(self, smooth: Floats) -> float:
         """Upper limit of the norm by its convexity.
 
-        The norm of a gap g is d·g for its own signs d (in L1; in general its dual direction), and so at most d·h plus
-        the error of d·h, where h is the fit. The signs are those of h and, at a one-sided risk of 1 - level, those of
-        h shifted up or down by `DOUBT` standard errors: with a known prior the mean of g has little error, and a fit
-        that has one sign by chance would seem to be as precise as that.
+        The norm of a gap g is d·g in its own dual direction d, and so at most d·h plus the error of d·h, where h is the
+        fit. The signs of d are those of h and, at a one-sided risk of 1 - level, those of h shifted by `DOUBT` standard
+        errors: with a known prior a fit that has one sign by chance would seem to be as precise as the mean.
         """
         few, share, score = shapes(self.scores)[0], self.scores.gaps.share, self.scores.score
         errors = self._noise(score + smooth) @ (self.half.T @ (share[:, None] * few)) @ few.T
@@ -305,8 +304,8 @@ def fine_cells(data: PositiveUnlabeled | BinTable, *, needed_by: str) -> BinTabl
 class PooledScores:
     r"""Unlabeled rows pooled in the mean of rank and score, with the positives that fall into each pool.
 
-    The error mass of a pool is :math:`\pi q - F`, where q is its share of the positives and F the mean of its scores
-    over all unlabeled rows.
+    The error mass of a pool is :math:`\pi q - F`: q is its share of the positives, F the mean of its scores over all
+    rows.
     """
 
     gaps: Gaps

@@ -491,11 +491,10 @@ def _drawn(
 def rows_to_rule_out(
     error: float, data: Binary | BinTable, *, level: float = 0.95, power: float = 0.8, seed: int = 0
 ) -> int | None:
-    """About how many rows with these scores rule out an L1 error of this size, if the model is calibrated.
+    """About how many rows with these scores rule out an L1 error of this size if calibrated; None of clusters.
 
-    As ``sample_size(ece, scores, below=error, power=power)``, from as few simulated samples as can tell: an upper end
-    of a fresh sample lies below the largest of m others with a probability of m / (m + 1), 80% for m = 4. This tells n
-    to about 25%. None if rows are clustered, since more rows of the same clusters need not help.
+    As ``sample_size(ece, scores, below=error, power=power)``, to about 25 %: an upper end of a fresh sample lies below
+    the largest of m others with a probability of m / (m + 1), 80% for m = 4.
     """
     if isinstance(data, Binary) and data.group is not None:
         return None

@@ -409,10 +409,7 @@ def _logistic(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, f
 
 
 def _log_binomial(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, float, float]:
-    """P(hit) = exp(b0 + b1 t), at most 1 at every t.
-
-    As exp(-(u w + v (1 - w))) with w from 1 at the lowest t to 0 at the highest, the problem is convex with u, v >= 0.
-    """
+    """P(hit) = exp(b0 + b1 t) <= 1: convex as exp(-(u w + v (1 - w))), u, v >= 0, w falling from 1 to 0."""
     low, high = float(t.min()), float(t.max())
     w = (high - t) / (high - low) if high > low else np.ones_like(t)
     design = {"b0": np.ones((len(t), 1)), "b1": -t[:, None], "b0_b1": np.stack([w, 1 - w], axis=1)}[terms]
