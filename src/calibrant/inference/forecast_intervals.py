@@ -15,7 +15,6 @@ from calibrant.data.validation import fail
 from calibrant.estimators import regression_common as common
 from calibrant.estimators.regression_scores import covered
 from calibrant.estimators.regression_spread import stretch_slope
-from calibrant.inference.forecast_places import nearest_division
 from calibrant.inference.inversion import spread_fit
 from calibrant.inference.inversion.spread import TAILS
 from calibrant.inference.sample import sums_by
@@ -399,3 +398,18 @@ class _Cells:
                 held = rng.binomial(counts, self.inside).sum(axis=1) - rows * self.nominal
                 found[:, k, -1] = held / np.sqrt(rows * self.nominal * (1 - self.nominal))
         return found
+
+
+def nearest_division(low: NDArray[np.intp], high: NDArray[np.intp], chance: Floats) -> Floats:
+    """Rows in cells from `low` to `high`, divided by least Kullback-Leibler divergence from the expected counts.
+
+    Where outcomes equal quantiles, F(y) is known only up to their levels; this is never less likely than the truth.
+    """
+    patterns, which, count = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True, return_counts=True)
+    cell = np.arange(len(chance))
+    share = ((cell >= patterns[:, :1]) & (cell <= patterns[:, 1:])).astype(np.float64)
+    share /= share.sum(axis=1, keepdims=True)
+    for _ in range(200):
+        share *= np.sqrt(len(low) * chance / np.maximum(count @ share, 1e-9))
+        share /= share.sum(axis=1, keepdims=True)
+    return np.asarray(share[which.reshape(-1)])

@@ -13,7 +13,8 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.validation import fail
-from calibrant.inference import forecast_places as place
+from calibrant.inference import forecasts
+from calibrant.inference.forecasts import Places
 from calibrant.inference.sample import row_clusters, sums_by
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, normal_draws
@@ -144,7 +145,7 @@ class ForecastTest(validation.Simulated):
         weight = np.ones(size) if data.flat_weight is None else data.flat_weight / data.flat_weight.max()
         weight = weight * np.sqrt(size / (weight @ weight))
         cluster = row_clusters(data, size)
-        found = place.placed(data, bins=_bins(effective_n(weight, size)))
+        found = forecasts.placed(data, bins=_bins(effective_n(weight, size)))
         if cluster is not None and len(np.unique(cluster)) < size:
             tested = _of_clusters(found, weight, cluster, self)
         else:
@@ -167,7 +168,7 @@ def _order(z: Floats) -> dict[str, Any]:
     """Whether neighbours in the given order depend on each other; several outputs of a row are averaged."""
     if len(z) < 20:
         return {}
-    p = place.order_p_value(z.mean(axis=1), np.abs(z).mean(axis=1))
+    p = forecasts.order_p_value(z.mean(axis=1), np.abs(z).mean(axis=1))
     if p >= _ORDER:
         return {"order_p": p}
     words = (
@@ -186,7 +187,7 @@ class _Null(NamedTuple):
 
     covariance: Floats
     turn: Floats
-    kept: place.Places
+    kept: Places
     share: Floats
     quantiles: Floats
     evidence: Floats
@@ -223,11 +224,11 @@ class _Strata(NamedTuple):
     weight: tuple[float, ...]
 
 
-def _of_rows(found: place.Placed, weight: Floats, method: ForecastTest) -> Significance:
+def _of_rows(found: forecasts.Placed, weight: Floats, method: ForecastTest) -> Significance:
     """The test of independent rows."""
-    code, places = place.width_code(found.width), found.places
-    width, scores = _centred(code, weight), places.scores(place.HERMITE)
-    if isinstance(places, place.Jumps):
+    code, places = forecasts.width_code(found.width), found.places
+    width, scores = _centred(code, weight), places.scores(forecasts.HERMITE)
+    if isinstance(places, forecasts.Jumps):
         counts, null = _of_jumps(places, width, weight, method)
     else:
         counts, null = _of_counts(places, _strata(code, width, weight), weight, method)
@@ -254,11 +255,11 @@ def _own_t(rows: Floats) -> Floats:
 
 
 def _of_counts(
-    places: place.Points | place.Cells, strata: _Strata, weight: Floats, method: ForecastTest
+    places: forecasts.Points | forecasts.Cells, strata: _Strata, weight: Floats, method: ForecastTest
 ) -> tuple[Floats, _Null]:
     """Counts less their means in cells that all rows share, and their law; continuous distributions have fine cells."""
     rows = effective_n(weight, len(weight))
-    if isinstance(places, place.Points):
+    if isinstance(places, forecasts.Points):
         bins = _bins(rows)
         edges, cell_bin = _fine_cells(bins)
         own = np.bincount(np.minimum((ndtr(places.z) * bins).astype(np.intp), bins - 1), weight, minlength=bins)
@@ -274,14 +275,14 @@ def _of_counts(
     return own - weight.sum() * expected, _null_of_counts(strata, *cells, method.draws, method.seed)
 
 
-def _fine_cells(bins: int) -> tuple[Floats, place.Places]:
+def _fine_cells(bins: int) -> tuple[Floats, Places]:
     """Cells of 0.08 standard deviations, and the bin of [0, 1] that each lies in."""
-    z = np.unique(np.concatenate([place.normal_score(np.arange(1, bins) / bins), np.arange(-4, 4.001, 0.08)]))
+    z = np.unique(np.concatenate([forecasts.normal_score(np.arange(1, bins) / bins), np.arange(-4, 4.001, 0.08)]))
     edges = np.concatenate([[0.0], ndtr(z), [1.0]])
     return edges, ((edges[1:] + edges[:-1]) / 2 * bins).astype(np.intp)
 
 
-def _joined(chance: Floats, rows: float, most: int | None) -> place.Places:
+def _joined(chance: Floats, rows: float, most: int | None) -> Places:
     """Bins of whole cells: neighbours are joined until two rows are expected, and there are at most about `most`."""
     least = max(2 / rows, 0.0 if most is None else 0.999 / most) - 1e-12
     number, now, inside = np.zeros(len(chance), np.intp), 0, 0.0
@@ -315,7 +316,7 @@ def _null_of_counts(
     """Of samples drawn from the forecasts: counts in cells are multinomial in each stratum."""
     rng = generator(seed, "counts of forecasts")
     chance = np.diff(edges)
-    scores = place.Cells(np.array(edges), np.zeros(0, np.intp)).of_cells(place.HERMITE)
+    scores = forecasts.Cells(np.array(edges), np.zeros(0, np.intp)).of_cells(forecasts.HERMITE)
     bins = np.eye(cell_bin[-1] + 1)[list(cell_bin)]
     bins = bins - chance @ bins
     if len(chance) > 200:
@@ -332,14 +333,14 @@ def _null_of_counts(
 def _fewer_cells(chance: Floats, scores: Floats, bins: Floats) -> tuple[Floats, Floats, Floats]:
     """Neighbouring ranks among many draws joined where their normal scores differ by less than 0.08."""
     middle = np.cumsum(chance) - chance / 2
-    key = np.stack([np.round(place.normal_score(middle) / 0.08), bins.argmax(axis=1)], axis=1)
+    key = np.stack([np.round(forecasts.normal_score(middle) / 0.08), bins.argmax(axis=1)], axis=1)
     _, which = np.unique(key, axis=0, return_inverse=True)
     joined = np.eye(which.max() + 1)[which.reshape(-1)].T * chance
     total = joined.sum(axis=1)
     return total, joined @ scores / total[:, None], joined @ bins / total[:, None]
 
 
-def _of_jumps(places: place.Jumps, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
+def _of_jumps(places: forecasts.Jumps, width: Floats, weight: Floats, method: ForecastTest) -> tuple[Floats, _Null]:
     """The same of rows with jumps of their own, drawn row by row; of many rows the sums are normal."""
     rng = generator(method.seed, "jumps of forecasts")
     observed = weight @ _jump_columns(places.own, places.edges, width)[:, 6:]
@@ -363,7 +364,7 @@ def _of_jumps(places: place.Jumps, width: Floats, weight: Floats, method: Foreca
 
 def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
     """Scores, scores times the width, and the parts of a jump that lie in each bin."""
-    scores = place.HERMITE.mean(*ends)
+    scores = forecasts.HERMITE.mean(*ends)
     low, high = ndtr(ends.low), ndtr(ends.high)
     apart = np.maximum(high - low, 1e-12)
     low = np.minimum(low, 1 - apart)
@@ -437,13 +438,13 @@ def _direction(sign: int) -> Literal[-1, 0, 1]:
     return 1 if sign > 0 else -1 if sign < 0 else 0
 
 
-def _of_clusters(found: place.Placed, weight: Floats, cluster: place.Places, method: ForecastTest) -> Significance:
+def _of_clusters(found: forecasts.Placed, weight: Floats, cluster: Places, method: ForecastTest) -> Significance:
     """The test of clusters: the larger p-value of changed signs and of simulated dependence."""
-    few = place.too_few_clusters(weight, cluster)
+    few = forecasts.too_few_clusters(weight, cluster)
     if few.reason:
         return Significance(np.nan, np.nan, method=repr(method), n=len(weight), details=few._asdict())
     effective, details = few.effective, {"effective": few.effective}
-    width = _centred(place.width_code(found.width), weight)
+    width = _centred(forecasts.width_code(found.width), weight)
     dependent = _Dependent(found.places, width, weight, cluster, effective)
     if not len(dependent.kept):
         return Significance(1.0, 1.0, method=repr(method), n=len(weight), details=details)
@@ -481,16 +482,16 @@ def _ranked(observed: Floats, simulated: Floats) -> tuple[float, Floats]:
 class _Dependent:
     """Rows in clusters: cosines of F(y), also times the width, summed over each cluster."""
 
-    places: place.Placement
+    places: forecasts.Placement
     width: Floats
     weight: Floats
-    cluster: place.Places
+    cluster: Places
     effective: float
 
     @cached_property
-    def kept(self) -> place.Places:
+    def kept(self) -> Places:
         """The columns that there are: no widths where all are alike, no scores that few cells do not tell apart."""
-        scores = self.places.scores(place.COSINES)
+        scores = self.places.scores(forecasts.COSINES)
         new = np.abs(_orthogonal(scores.T @ scores)).sum(axis=1) > 0
         some = np.sqrt((self.sums**2).sum(axis=0)) > 1e-9 * len(self.weight)
         return np.flatnonzero(some & np.concatenate([new, new[:2]]))
@@ -498,10 +499,10 @@ class _Dependent:
     @cached_property
     def sums(self) -> Floats:
         """One line per cluster."""
-        columns = self._columns(self.places.scores(place.COSINES), np.arange(len(self.weight)))
+        columns = self._columns(self.places.scores(forecasts.COSINES), np.arange(len(self.weight)))
         return sums_by(self.cluster, columns)
 
-    def _columns(self, scores: Floats, rows: place.Places) -> Floats:
+    def _columns(self, scores: Floats, rows: Places) -> Floats:
         scores = scores * self.weight[rows, None]
         return np.concatenate([scores, self.width[rows, None] * scores[..., :2]], axis=-1)
 
@@ -543,10 +544,10 @@ class _Dependent:
         rows = np.unique(np.linspace(0, len(self.weight) - 1, 64).astype(np.intp))
         a, b = rng.standard_normal((2, 4000 // len(rows) + 1, len(rows)))
         a, b = np.concatenate([a, a, -a, -a]), np.concatenate([b, -b, b, -b])
-        one = self.places.scores_at(place.COSINES, a, rows)[..., :2]
+        one = self.places.scores_at(forecasts.COSINES, a, rows)[..., :2]
         variance = np.maximum((one**2).mean(axis=(0, 1)), 1e-9)
         rho = np.array([*np.arange(10) / 10, 0.95, 0.99])
-        other = (self.places.scores_at(place.COSINES, r * a + np.sqrt(1 - r * r) * b, rows)[..., :2] for r in rho)
+        other = (self.places.scores_at(forecasts.COSINES, r * a + np.sqrt(1 - r * r) * b, rows)[..., :2] for r in rho)
         within = np.stack([(one * two).mean(axis=(0, 1)) / variance for two in other])
         return rho, np.maximum.accumulate(within, axis=0).T, variance
 
@@ -560,7 +561,7 @@ class _Dependent:
         for rows in np.array_split(order, max(1, draws * len(order) // (1 << 18))):
             here = self.cluster[rows]
             z = common[:, here] + np.sqrt(1 - rho) * rng.standard_normal((draws, len(rows)))
-            columns = self._columns(self.places.scores_at(place.COSINES, z, rows), rows)
+            columns = self._columns(self.places.scores_at(forecasts.COSINES, z, rows), rows)
             first = np.flatnonzero(np.diff(here, prepend=-1))
             total[:, here[first]] += np.add.reduceat(columns, first, axis=1)
         return self.statistics(total)

@@ -6,13 +6,13 @@ from scipy import stats
 from scipy.integrate import quad
 
 import calibrant as cal
-from calibrant.inference.forecast_places import (
+from calibrant.inference.forecast_intervals import nearest_division
+from calibrant.inference.forecasts import (
     COSINES,
     HERMITE,
     Cells,
     Jumps,
     Points,
-    nearest_division,
     order_p_value,
     placed,
     width_code,
