@@ -1,8 +1,4 @@
-"""The squared kernel calibration error of labelled and of positive-unlabeled rows, with its kernels.
-
-All pairs of rows count, but binary rows need no loop over pairs: Laplace's kernel takes one pass over sorted scores,
-the Gaussian kernel a sum of waves.
-"""
+"""The squared kernel calibration error of labelled and of positive-unlabeled rows, with its kernels."""
 
 from __future__ import annotations
 
@@ -203,8 +199,7 @@ BLOCK = 1024
 #: Scores among which the median distance is taken.
 #: Test: tests/estimators/test_kernel.py::test_the_usual_bandwidth_is_the_median_distance_of_1024_scores.
 MEDIAN_OF = 1024
-#: Standard deviations beyond which the Gaussian density is zero in double precision.
-#: Derived: exp(-9^2 / 2) = 3e-18.
+#: Standard deviations beyond which the Gaussian density is zero in double precision. Derived: exp(-9^2 / 2) = 3e-18.
 NEGLIGIBLE = 9.0
 #: Waves are summed if there are at most so many for each row; with more of them, all pairs take less time.
 #: Speed: of 128 rows both then take 0.1 ms, of more rows waves take less; the two agree to 1e-14.

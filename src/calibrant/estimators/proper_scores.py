@@ -1,8 +1,4 @@
-"""Proper scores of probabilities (Brier, log loss), accuracy and the AUC.
-
-A log loss is infinite where an outcome was predicted impossible; such rows are named, and `floor` bounds their loss.
-The AUC is no part of calibration, but ranking is what recalibration must not destroy.
-"""
+"""Proper scores of probabilities (Brier, log loss), accuracy and the AUC."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ from calibrant.table.bintable import BinTable, require_kind
 ForecastData = Forecast | BinTable | Column
 """What a regression metric takes first: predictions, a table where sums suffice, or y_true (then mean and std)."""
 
-#: Half the width of a 95 % range in standard deviations.
-#: Derived: the normal quantile of 97.5 %.
+#: Half the width of a 95 % range in standard deviations. Derived: the normal quantile of 97.5 %.
 WIDE = 1.959963984540054
 
 #: Transforms nearer to 0 or 1 than this count as this near.

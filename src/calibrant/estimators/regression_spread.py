@@ -1,7 +1,4 @@
-"""Predicted spread against errors: per bin of the spread (ENCE, UCE and relatives), and as a whole.
-
-As a whole: the mean squared z-score, its root (the scale factor), and how much the predicted spreads vary.
-"""
+"""Predicted spread against errors: per bin of the spread (ENCE, UCE and relatives), and as a whole."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Calibration errors without bins: of kernel density estimates, of smoothed residuals, and of running sums.
-
-The first two smooth linearly binned scores, masses at equally spaced nodes of [0, 1], by their cosines: one pass over
-the rows, and no sort.
-"""
+"""Calibration errors without bins: of kernel density estimates, of smoothed residuals, and of running sums."""
 
 from __future__ import annotations
 

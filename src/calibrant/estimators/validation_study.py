@@ -1,7 +1,4 @@
-"""The numbers of a validation study: observed over expected, intercept and slope, integrated calibration index.
-
-Intercept and slope are those of the logistic recalibration, a regression of the outcomes on the predicted log odds.
-"""
+"""The numbers of a validation study: observed over expected, intercept and slope, integrated calibration index."""
 
 from __future__ import annotations
 

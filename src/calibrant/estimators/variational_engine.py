@@ -1,8 +1,4 @@
-"""The engine of the variational estimator: cross-fitted contributions, their mean, and lower confidence bounds.
-
-The estimate is a lower bound in expectation for every map; the confidence bounds add the sampling error. There is no
-upper bound of this kind: an error that no map has found leaves no trace in the estimate.
-"""
+"""The engine of the variational estimator: cross-fitted contributions, their mean, and lower confidence bounds."""
 
 from __future__ import annotations
 

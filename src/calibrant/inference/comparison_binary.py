@@ -142,8 +142,7 @@ PRICE = 1.25
 #: Test: tests/inference/inversion/test_binary_constants.py.
 REACH, STEPS = 3.0, 33
 
-#: From the squared errors of both models to their difference and sum.
-#: Derived: the rows are (a - b) and (a + b).
+#: From the squared errors of both models to their difference and sum. Derived: the rows are (a - b) and (a + b).
 _TURN = np.array([[1.0, -1.0], [1.0, 1.0]])
 
 

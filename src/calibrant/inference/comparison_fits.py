@@ -24,8 +24,7 @@ from calibrant.numerics.random_draws import generator, normal_draws
 from calibrant.pu.inversion import PooledScores, fine_cells, knots_of, row_influence, shapes
 from calibrant.results.target import Target
 
-#: Draws that decide on the resolution of the fit of spreads.
-#: Test: tests/inference/inversion/test_binary_constants.py.
+#: Draws that decide on the resolution of the fit of spreads. Test: tests/inference/inversion/test_binary_constants.py.
 SPREAD_DRAWS = 99
 
 

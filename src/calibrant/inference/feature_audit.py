@@ -37,8 +37,7 @@ _SHARES, _SHARES_OF_CLUSTERS = (0.15, 0.5, 0.35), (0.2, 0.0, 0.8)
 #: Speed: each block costs a fit to all rows before it; the test is valid for any number of blocks.
 _BLOCKS = (50_000, 200_000)
 #: Trees of a map that is learnt forward: how many, their ridge, and the rows below which they have two levels, else
-#: three.
-#: Test: tests/inference/test_feature_audit.py::test_trees_of_the_forward_look.
+#: three. Test: tests/inference/test_feature_audit.py::test_trees_of_the_forward_look.
 _TREES, _RIDGE, _SMALL = 20, 20.0, 1500
 #: A soft sign is the predicted gap over this many root mean squares of it, cut at 1.
 #: Test: tests/inference/test_feature_audit.py::test_the_soft_sign.
@@ -49,11 +48,9 @@ _FEW_EVENTS = 40.0
 #: Held-out rows in which features are shuffled.
 #: Speed: a tenth of a second for twenty features; more rows only narrow the intervals.
 _SHUFFLED_ROWS = 20_000
-#: Nominal coverage of the interval of a forecast that is audited.
-#: Derived: that of `coverage`.
+#: Nominal coverage of the interval of a forecast that is audited. Derived: that of `coverage`.
 _NOMINAL = 0.9
-#: The largest p-value that has a normal score.
-#: Derived: the largest double below 1.
+#: The largest p-value that has a normal score. Derived: the largest double below 1.
 _LARGEST_P = 1 - 1e-16
 
 

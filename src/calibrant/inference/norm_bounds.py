@@ -89,8 +89,7 @@ FEW_EVENTS = 20
 #: Reference: Hanley and Lippman-Hand (1983), If nothing goes wrong, is everything all right?, JAMA 249.
 UNSEEN = 3.0
 
-#: Cells drawn at a time.
-#: Speed: few enough for the cache, and for memory that is used again; no result depends on it.
+#: Cells drawn at a time. Speed: few enough for the cache, and for memory that is used again; no result depends on it.
 _AT_ONCE = 64
 
 Law = Callable[[], Iterator[Floats]]

@@ -1,7 +1,4 @@
-"""The sample behind an interval or a test: rows, cells, clusters, resamples, design effect, and its rate of events.
-
-Tables are resampled, not rows: by one multinomial draw over cells and outcomes, or over clusters of rows.
-"""
+"""The sample behind an interval or a test: rows, cells, clusters, resamples, design effect, and its rate of events."""
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ _RIVALS, _OVERLAPPING = 2.0, 1.5
 #: Candidates must have at least this much evidence, on that scale, to be tested; the first always is.
 #: Test: tests/inference/test_segments.py::test_weak_candidates_are_not_tested.
 _KEPT = -2.0
-#: Rows times pairs of features that are looked at.
-#: Speed: 3e7 counts are half a second; rows are in random order.
+#: Rows times pairs of features that are looked at. Speed: 3e7 counts are half a second; rows are in random order.
 _WORK, _FEWEST = 3e7, 20_000
 #: Rows below which a candidate is not tested.
 #: Derived: the empirical variance of fewer has fewer than nine degrees of freedom.

@@ -35,8 +35,7 @@ Source = PositiveUnlabeled | BinTable
 #: Reference: Cochran (1954), Some Methods for Strengthening the Common chi-square Tests, Biometrics 10.
 FEWEST = 5.0
 
-#: Rounding error of an error mass, which is at most 1.
-#: Derived: thousands of sums of doubles, each rounded by 1.1e-16.
+#: Rounding error of an error mass, which is at most 1. Derived: thousands of sums of doubles, each rounded by 1.1e-16.
 ROUNDING = 1e-12
 
 #: What an interval for the error in bins assumes.

@@ -1,9 +1,4 @@
-"""Interval for the true calibration error from positive-unlabeled data, by inverting a test of a fitted gap.
-
-The data are pooled into a few dozen cells of the score, and the norm of a piecewise linear gap is tested against its
-simulated noise. The lower end is at least a limit that needs no fit: no calibration error is below the distance of the
-mean score from the prior.
-"""
+"""Interval for the true calibration error from positive-unlabeled data, by inverting a test of a fitted gap."""
 
 from __future__ import annotations
 
@@ -287,8 +282,7 @@ def _root(covariance: Floats) -> Floats:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-#: Most cells into which neighbouring scores are pooled.
-#: Test: tests/inference/inversion/test_binary_constants.py.
+#: Most cells into which neighbouring scores are pooled. Test: tests/inference/inversion/test_binary_constants.py.
 CELLS = 96
 
 
@@ -349,8 +343,7 @@ class PooledScores:
         return mass / total if total > 0 else self.gaps.share
 
 
-#: Share of the risk at which zero is excluded.
-#: Test: tests/inference/inversion/test_binary_constants.py.
+#: Share of the risk at which zero is excluded. Test: tests/inference/inversion/test_binary_constants.py.
 ZERO_SHARE = 1 / 3
 
 

@@ -1,8 +1,4 @@
-"""Maps fitted to positives and unlabeled rows: logistic, isotonic and histogram maps, and a safe average.
-
-The share of positives (the prior) must be given. `PUAverage` is for one that is not known exactly; `prior_shift` moves
-probabilities made for one prior to another.
-"""
+"""Maps fitted to positives and unlabeled rows: logistic, isotonic and histogram maps, and a safe average."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Calibration curves, and worlds of known error: samples of any size, and the true error that estimators should report.
-
-A curve is the true probability of the event at each score; with a distribution of scores it makes a world.
-"""
+"""Calibration curves, and worlds of known error: samples of any size, and the true error that is to be estimated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Intervals for the true calibration error that do not assume a smooth gap, and also cover if the error is zero.
-
-A value belongs to the interval if a test does not reject an error of that size.
-"""
+"""Intervals for the true calibration error that do not assume a smooth gap, and also cover if the error is zero."""
 
 from __future__ import annotations
 

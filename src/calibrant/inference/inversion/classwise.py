@@ -1,8 +1,4 @@
-"""The interval of the mean error over classes by test inversion.
-
-The gap of every class is fitted by itself, but labels are drawn once for all classes, so that their noise is dependent
-as in the data.
-"""
+"""The interval of the mean error over classes by test inversion."""
 
 from __future__ import annotations
 
@@ -122,8 +118,7 @@ def _place(p: Floats) -> Floats:
 #: the knots lie beyond the paths. Test: tests/inference/inversion/test_binary_constants.py.
 UPPER_SHARE = 0.35
 
-#: Multiples of each kind of gap that are tested.
-#: Test: tests/inference/inversion/test_binary_constants.py.
+#: Multiples of each kind of gap that are tested. Test: tests/inference/inversion/test_binary_constants.py.
 STEPS = 9
 
 #: Classes are taken for wrong, the most conspicuous first, until the others exceed their noise by no more than so many
