@@ -17,8 +17,8 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, UnsupportedPredictions, fail
 from calibrant.estimators.regression_spread import mean_squared_z, scale_factor
 from calibrant.estimators.validation_study import joint_fit, observed_expected, recalibration_line
-from calibrant.inference.calendar_periods import MOST, periods_of
 from calibrant.inference.group_tests import spread_p_value
+from calibrant.inference.groupings import MOST, periods_of
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import cluster_labels, design_effect, sums_by

@@ -16,7 +16,7 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.groups import group_names, group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import fail, require
-from calibrant.inference.calendar_periods import times_of
+from calibrant.inference.groupings import times_of
 from calibrant.monitor.bets import CELLS, LEAVES, cells_of, tree_sums
 from calibrant.numerics.arrays import Floats
 from calibrant.table.bintable import BinTable

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from calibrant.inference.calendar_periods import periods_of
+from calibrant.inference.groupings import periods_of
 from calibrant.reporting.contents import Recalibration
 from calibrant.reporting.sections.groups import Since, over_time_section, since
 from tests.reporting.sections.worlds import binary

@@ -19,10 +19,9 @@ from calibrant.estimators.binned import debiased_ece
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence, scale_factor
 from calibrant.estimators.validation_study import calibration_slope, observed_expected
-from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.changes_over_time import over_time
 from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, confirmed, spread_p_value
-from calibrant.inference.groupings import Grouping, groupings
+from calibrant.inference.groupings import Grouping, groupings, periods_of
 from calibrant.inference.groups import by_group
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion

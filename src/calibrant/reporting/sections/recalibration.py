@@ -20,7 +20,7 @@ from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps_losses, pinball_losses, student_crps
 from calibrant.estimators.regression_spread import ence, mean_squared_z
-from calibrant.inference.calendar_periods import periods_of
+from calibrant.inference.groupings import periods_of
 from calibrant.inference.intervals import interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.sample import cluster_labels

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.calendar_periods import MOST, periods_of
+from calibrant.inference.groupings import MOST, periods_of
 
 DAYS = np.datetime64("2024-12-30") + np.arange(800)
 
