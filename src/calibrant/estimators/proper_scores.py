@@ -68,7 +68,7 @@ def brier(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) 
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
         return _table_brier(BinTable.of(task, EqualWidth(1)))
-    return _score(_mean(brier_losses(task), task), "Brier score", len(task))
+    return Estimate(_mean(brier_losses(task), task), name="Brier score", method="mean", n=len(task))
 
 
 @estimates("mean score", losses=log_loss_losses)
@@ -154,7 +154,8 @@ def accuracy(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns
     if isinstance(task, Judged):
         value, words = float(task.rectified.mean()), f"{task.known.sum():_} gold labels"
         return Estimate(min(max(value, 0.0), 1.0), name="Accuracy", method=words, n=len(task))
-    return _score(_mean(right_answers(task).astype(np.float64), task), "Accuracy", len(task))
+    value = _mean(right_answers(task).astype(np.float64), task)
+    return Estimate(value, name="Accuracy", method="mean", n=len(task))
 
 
 @estimates("ranking")
@@ -297,10 +298,6 @@ def probability_rows(task: Predictions) -> Any:
 
 def _mean(values: Floats, task: Predictions) -> float:
     return float(values.mean() if task.weight is None else np.average(values, weights=task.weight))
-
-
-def _score(value: float, name: str, n: int) -> Estimate:
-    return Estimate(float(value), name=name, method="mean", n=n)
 
 
 def _table_brier(table: BinTable) -> Estimate:

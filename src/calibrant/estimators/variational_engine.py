@@ -172,7 +172,10 @@ class Variational:
         tables = not isinstance(source, Predictions | BinTable)
         if tables and split:
             fail("A list of tables has its folds already; give one table (or the rows) for a split sample.", ValueError)
-        repeats = 1 if split or tables else settings.repeats or _divisions(source, settings)
+        usual = 1
+        if isinstance(source, Multiclass) and settings.top_label != "reduced" and settings.recalibrator is None:
+            usual = cross.divisions(*source.y_prob.shape)
+        repeats = 1 if split or tables else settings.repeats or usual
         seeds, targets = [[settings.seed, repeat] for repeat in range(repeats)], [TRAINING_PARTS] if split else None
         if isinstance(source, Multiclass) and settings.top_label != "reduced":  # in the same order for every seed
             rows = cross.multiclass_rows(source, settings.sizes, seeds[0])
@@ -295,12 +298,6 @@ def _source(data: Any, y_prob: ArrayLike | None) -> Source:
     if isinstance(data, BinTable) or (isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], BinTable)):
         return data
     return binary(data, y_prob)
-
-
-def _divisions(source: Source, settings: Settings) -> int:
-    """Divisions into folds that are averaged where the user does not say how many."""
-    vectors = isinstance(source, Multiclass) and settings.top_label != "reduced" and settings.recalibrator is None
-    return cross.divisions(len(source), source.y_prob.shape[1]) if vectors and isinstance(source, Multiclass) else 1
 
 
 def _rows(source: Source, settings: Settings, seed: list[int]) -> cross.CrossFitted:

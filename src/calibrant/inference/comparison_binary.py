@@ -63,7 +63,7 @@ class SquaredGap:
         gap = total / share
         apart = residual - gap[cell]
         scale = np.where(several, share * factor, 1.0)
-        seen, predicted = (_cell_sums(cell, weight * values) for values in (apart**2 * scale[cell], spread))
+        seen, predicted = (np.bincount(cell, weight * values) for values in (apart**2 * scale[cell], spread))
         unseen = weight * np.sqrt(spread * _unseen(share, seen, predicted)[cell])
         noise = _stacked(_by_cluster(sample, cell, weight * apart * np.sqrt(scale)[cell]), unseen, cell)
         own = _stacked(sums, weight * residual, cell)
@@ -91,7 +91,7 @@ class SquaredGap:
         return 2 * (float(np.sum(self.factor[i] * other.factor[j] * squares)) - float(np.prod([*own], axis=0).sum()))
 
 
-def _unseen(share: Floats, seen: Floats, predicted: Floats) -> Floats:
+def _unseen(share: Floats, seen: Any, predicted: Any) -> Floats:
     """The part of the predicted variance that residuals do not show, in ranges of scores; 0 where they show it all."""
     position = (np.cumsum(share) - share / 2) / share.sum()
     part = np.minimum((position * RANGES).astype(np.intp), RANGES - 1)
@@ -115,10 +115,6 @@ def _by_cluster(sample: Sample, cell: Numbers, values: Floats) -> Any:
     if sample.clusters == len(cell):  # one row each, in their order
         return csr_array((values, cell, np.arange(len(cell) + 1)), shape=shape)
     return csr_array((values, (sample.cluster, cell)), shape=shape)
-
-
-def _cell_sums(cell: Numbers, values: Floats) -> Floats:
-    return np.bincount(cell, values).astype(np.float64)
 
 
 def _column_sums(matrix: Any) -> Floats:
@@ -321,7 +317,9 @@ class PairedGaps(validation.Simulated):
         first, second = (_Model.of(sample, self, norm) for sample in samples)
         power = norm if squared else 1.0
         value = first.estimate**power - second.estimate**power
-        shared = _correlation(first.contributions, second.contributions)
+        one, other = first.contributions, second.contributions
+        lengths = float(np.sqrt((one**2).sum() * (other**2).sum()))
+        shared = float(one @ other) / lengths if lengths > 0 else 0.0
         a_down, a_up, a_hidden = first.reach(power)
         b_down, b_up, b_hidden = second.reach(power)
         down, up = _combined(a_down, b_up, shared) + b_hidden, _combined(a_up, b_down, shared) + a_hidden
@@ -408,11 +406,6 @@ def _contributions(sample: Sample, limits: Limits, norm: float) -> Floats:
     cell = cells.number[sample.cell]
     by_row = slope[cell] * (sample.residual - gap[cell]) + (size - float(cells.share @ size))[cell]
     return sample.by_cluster((sample.row_share * by_row)[:, None])[:, 0]
-
-
-def _correlation(a: Floats, b: Floats) -> float:
-    lengths = float(np.sqrt((a**2).sum() * (b**2).sum()))
-    return float(a @ b) / lengths if lengths > 0 else 0.0
 
 
 def _combined(one: float, other: float, correlation: float) -> float:

@@ -110,24 +110,16 @@ class MidP:
         if quantity == "accuracy":
             low, high = rate_limits(data, lambda p: p, level)
         elif quantity == "observed to expected ratio":
-            low, high = self._ratio(data, level)
+            found = samples.EventRate.of(_with_enough_clusters(data, needed_by="MidP"))
+            low, high = (end / found.mean for end in found.limits(1 - level))
         elif quantity == "calibration intercept":
-            low, high = self._intercept(data, level)
+            sample = _with_enough_clusters(data, needed_by="MidP")
+            line, _ = recalibration_line(sample.table)
+            size, ends = float(line.weight.sum()), samples.EventRate.of(sample, certain=False).limits(1 - level)
+            low, high = (line.intercept(1.0, events=end * size) for end in ends)
         else:
             fail(f"MidP is for observed_expected, calibration_intercept and accuracy, not {estimate.name}.", TypeError)
         return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
-
-    def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        found = samples.EventRate.of(_with_enough_clusters(data, needed_by="MidP"))
-        low, high = found.limits(1 - level)
-        return low / found.mean, high / found.mean
-
-    def _intercept(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        sample = _with_enough_clusters(data, needed_by="MidP")
-        line, _ = recalibration_line(sample.table)
-        low, high = samples.EventRate.of(sample, certain=False).limits(1 - level)
-        size = float(line.weight.sum())
-        return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
 
 
 def _counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | BinTable:
