@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from calibrant._atomic_write import replacing
+from calibrant.data.validation import fail
 from calibrant.inference.feature_audit import Audit, audit
 from calibrant.reporting.contents import Audited, CannotBuild, Number, Options, SegmentRow, Severity
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
@@ -27,8 +28,7 @@ _FEATURES = 12
 def audit_section(data: Any, options: Options) -> Audited:
     """The audit of the rows by the features in the options."""
     if isinstance(data, BinTable):
-        message = "A table has no rows to audit by features; `calibrant audit` takes a sample of large files."
-        raise CannotBuild(message)
+        fail("A table has no rows to audit by features; `calibrant audit` takes a sample of large files.", CannotBuild)
     return audited(audit(data, options.audit, seed=options.seed))
 
 
@@ -141,10 +141,9 @@ def _three(found: Audit, *, wrong: bool) -> list[tuple[str, str]]:
 def _numbers(found: Audit) -> list[Number]:
     error, split = found.error, found.error.log_loss
     low = None if error.l1.interval is None else error.l1.interval.low
-    text = (
-        f"Mean distance between prediction and truth given the features; at least {fixed(100 * (low or 0), 1)} points"
-    )
-    numbers = [Number("Error given features", Value(max(error.l1, 0.0)), 0.0, "points", "", "worse", f"{text}.")]
+    least = fixed(100 * (low or 0), 1)
+    text = f"Mean distance between prediction and truth given the features; at least {least} points."
+    numbers = [Number("Error given features", Value(max(error.l1, 0.0)), 0.0, "points", "", "worse", text)]
     if math.isfinite(split.before) and split.before > 0:
         for name, part in (
             ("Log loss removed by recalibrating the score", split.score),

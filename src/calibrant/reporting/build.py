@@ -151,15 +151,14 @@ def _columns(data: Any, by: Any, depth: int, quantiles: int | None) -> tuple[tup
     if isinstance(data, BinTable):
         fail("A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...).")
     found = groupings(by, length=len(data), depth=depth, quantiles=quantiles, check=data.require_same_rows)
-    return tuple(
-        (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _with_texts(one)) for one in found
-    )
+    return tuple(map(_in_words, found))
 
 
-def _with_texts(grouping: Grouping) -> Grouping:
-    """The grouping with combinations as text."""
+def _in_words(grouping: Grouping) -> tuple[str, Grouping]:
+    """The name of the column, and the grouping with combinations as text."""
     names = [" × ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
-    return replace(grouping, names=names)
+    column = grouping.column.replace(" x ", " × ") if len(grouping.parts) > 1 else grouping.column
+    return column, replace(grouping, names=names)
 
 
 def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:

@@ -163,9 +163,8 @@ def collected(part: Part, made: Assembly, *, confidence: bool = False, **given: 
     if cells.n == 0 or not cells.total > 0:
         return Probabilities(n=0, confidence=confidence, **given)
     n, total = cells.n, cells.total
-    alike = np.allclose(cells.weight, cells.count, rtol=1e-9) or np.allclose(
-        cells.weight_squares, total / n * cells.weight, rtol=1e-9
-    )
+    alike = np.allclose(cells.weight, cells.count, rtol=1e-9)
+    alike = alike or np.allclose(cells.weight_squares, total / n * cells.weight, rtol=1e-9)
     rate, predicted = (float(np.clip(sums.sum() / total, 0.0, 1.0)) for sums in (cells.observed, cells.predicted))
     tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
     if np.all((cells.high == 0) | (cells.low == 1)):
@@ -421,7 +420,7 @@ def forecast_evidence(part: ForecastPart, made: Assembly, **given: Any) -> Forec
         ence=None if error is None else float(error),
         ence_null=None if not null else (float(null["low"]), float(null["high"])),
         coverage=of_estimate(held),
-        level=LEVEL if held is None else _level(held),
+        level=LEVEL if held is None else float(held.details["null"]["mean"]),  # which a few draws may not reach
         variation=None if spreads is None else float(spreads),
         zero_spread=zero,
         cells=len(data) if table else None,
@@ -475,11 +474,6 @@ def widest_interval(data: Forecast | BinTable) -> float:
     central = [1 - 2 * q for q in levels if q < 0.5 and np.any(np.isclose(levels, 1 - q))]
     allowed = [float(np.round(c, 9)) for c in central if c <= LEVEL + 1e-9]
     return max(allowed, default=max(central, default=LEVEL))
-
-
-def _level(held: Estimate) -> float:
-    """The coverage of a calibrated forecaster: the nominal one, or less where a few draws cannot reach it."""
-    return float(held.details["null"]["mean"])
 
 
 def unlabeled_evidence(cells: BinTable, made: Assembly, shares: Shares | None, **given: Any) -> Unlabeled:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from calibrant.reporting.contents import Bin, Severity, Verdict
 from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
-from calibrant.reporting.names import map_in_sentence, plural
+from calibrant.reporting.names import first_up, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, out_of, points, rates, ratio, score
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
@@ -137,9 +137,8 @@ def _probability_test(e: Probabilities, verdict: Verdict, counted: str) -> Itera
 def _small(e: Probabilities) -> Iterator[Finding]:
     if e.rejects and small(e) and e.most is not None:
         relative = "" if not e.rarer > 0 else f", {bound(e.most / e.rarer)} % of the base rate"
-        yield Finding(
-            "CAL203", "note", f"The error is significant but small: at most {bound(e.most)} points{relative}."
-        )
+        text = f"The error is significant but small: at most {bound(e.most)} points{relative}."
+        yield Finding("CAL203", "note", text)
 
 
 def _backwards(e: Probabilities) -> Iterator[Finding]:
@@ -184,18 +183,15 @@ def confidence(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     over = gap.value > 0
     size = points(gap if over else negated(gap))
     kind, verb = ("Over-confident", "exceeds") if over else ("Under-confident", "falls below")
-    yield Finding(
-        "CAL205", verdict.severity, f"{kind}: confidence {verb} accuracy by {size.value} points{size.brackets()}."
-    )
+    text = f"{kind}: confidence {verb} accuracy by {size.value} points{size.brackets()}."
+    yield Finding("CAL205", verdict.severity, text)
 
 
 def _disagreement(e: Probabilities) -> Iterator[Finding]:
     reaches_zero = e.error is not None and e.error.low is not None and e.error.low <= 0
     if e.rejects and reaches_zero and e.decisions is None and not small(e):
-        text = (
-            "The test rejects calibration, yet the interval of the error reaches 0: there is an error, but its size is"
-        )
-        yield Finding("CAL206", "caution", f"{text} uncertain.")
+        start = "The test rejects calibration, yet the interval of the error reaches 0"
+        yield Finding("CAL206", "caution", f"{start}: there is an error, but its size is uncertain.")
 
 
 def of_groups(e: Shared) -> Iterator[Finding]:
@@ -203,7 +199,7 @@ def of_groups(e: Shared) -> Iterator[Finding]:
     flagged = flagged_groups(e.groups)
     if flagged:
         severity = min((group_severity(row, e.tolerance) for row in flagged), key=_ORDER.__getitem__)
-        yield Finding("CAL301", severity, f"{_first_up(flagged_in_words(e.groups))}.")
+        yield Finding("CAL301", severity, f"{first_up(flagged_in_words(e.groups))}.")
     for grouping in e.groups:
         rows, number = grouping.rows, count(len(grouping.rows))
         few = [row for row in rows if not row.judged]
@@ -290,19 +286,13 @@ def of_recalibration(e: Shared) -> Iterator[Finding]:
         text = f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
         yield Finding("CAL502", "note", text)
     elif best.gain.low <= 0:
-        text = (
-            f"Recalibration may not help: with the best map {made.loss} is lower by {gain}, and the interval includes"
-        )
-        yield Finding("CAL503", "note", f"{text} 0.")
-
-
-def _first_up(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        start = f"Recalibration may not help: with the best map {made.loss} is lower by {gain}"
+        yield Finding("CAL503", "note", f"{start}, and the interval includes 0.")
 
 
 def of_classes(e: ProbabilityVectors, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on probability vectors, most serious first."""
-    if e.n == 0 or e.top is None:
+    if e.n == 0:
         return ()
     if e.decisions is not None:
         return (_DECISIONS,)
@@ -343,7 +333,7 @@ def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
     many = f"{out_of(len(flagged), e.number)} classes {'is' if len(flagged) == 1 else 'are'}"
-    yield Finding("CAL212", severity, _first_up(f"{many} miscalibrated after adjustment{totals}."))
+    yield Finding("CAL212", severity, first_up(f"{many} miscalibrated after adjustment{totals}."))
 
 
 def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
@@ -355,9 +345,8 @@ def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
 
 
 def _few_rows(e: ProbabilityVectors) -> Iterator[Finding]:
-    top = e.top
-    if e.test is not None and top is not None and top.undetected is not None and e.n < FEW_ROWS:
-        error = f"a top-label error below about {bound(top.undetected)} points"
+    if e.test is not None and e.top.undetected is not None and e.n < FEW_ROWS:
+        error = f"a top-label error below about {bound(e.top.undetected)} points"
         yield _undetected(e, f"{e.number} classes", error)
 
 

@@ -68,7 +68,7 @@ def map_in_sentence(name: str, *, start: bool = False) -> str:
     name = name_of_map(name)
     text = next((words for shown, words in _known("Maps").values() if shown == name and words), name)
     if start:
-        return text[:1].upper() + text[1:]
+        return first_up(text)
     return text if text.startswith(("Platt", "Dirichlet")) else text[:1].lower() + text[1:]
 
 
@@ -113,6 +113,11 @@ def plural(noun: str, number: float | None = None, *, kind: str = "row") -> str:
 def had_the_event(event: str) -> str:
     """What is said of rows with the event: "had the event", with its name where it has one."""
     return "had the event" if event == "event" else f'had the event "{event}"'
+
+
+def first_up(text: str) -> str:
+    """The text with its first letter large."""
+    return text[:1].upper() + text[1:]
 
 
 def shortened(name: str, most: int) -> str:

@@ -83,9 +83,8 @@ def decomposition_html(parts: Decomposition) -> str:
         for part, sign, words in meaning
     ]
     head = ("", "value", "of the uncertainty", "what it is")
-    return _wrapped(
-        plain_table(head, rows, ("", "n", "n", ""), caption=f"{parts.score.name}, n = {count(parts.score.n)}")
-    )
+    caption = f"{parts.score.name}, n = {count(parts.score.n)}"
+    return _wrapped(plain_table(head, rows, ("", "n", "n", ""), caption=caption))
 
 
 def comparison_html(found: Comparison) -> str:

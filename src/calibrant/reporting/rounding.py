@@ -10,12 +10,9 @@ from calibrant.results.estimate import Value
 
 MINUS = "\u2212"
 
-#: An interval is printed at least this many units of its last digit wide.
+#: Units of its last digit that an interval is printed wide, at least, and most decimals of any number.
 #: Test: tests/reporting/test_rounding.py::test_decimals_are_the_fewest_that_leave_five_units.
-_UNITS = 5
-#: Most decimals of any number.
-#: Test: tests/reporting/test_rounding.py::test_decimals_are_the_fewest_that_leave_five_units.
-_MOST = 6
+_UNITS, _MOST = 5, 6
 #: Numbers from here on are written with a power of ten.
 #: Derived: beyond it, double precision does not hold the decimals that would be printed.
 _HUGE = 1e15

@@ -279,9 +279,8 @@ class BinaryReport(TaskReport[Probabilities]):
             return replace(known, needed=self.made.attempt("", lambda: rows_to_rule_out(wanted, self.part.sample)))
         if made is None:
             return known
-        recent = self.made.attempt(
-            "", lambda: recalibration.with_recent_map(made, self.data, self.options, known.over_time)
-        )
+        asked = partial(recalibration.with_recent_map, made, self.data, self.options, known.over_time)
+        recent = self.made.attempt("", asked)
         return replace(known, recalibration=recent or made)
 
     def numbers(self, known: Probabilities) -> Iterator[Number]:

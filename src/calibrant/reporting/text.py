@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from calibrant.reporting import contents as kinds
 from calibrant.reporting import rounding
 from calibrant.reporting.contents import Bin, Contents, State
-from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error
+from calibrant.reporting.names import first_up, name_of_estimate, name_of_map, name_of_test, plural, remaining_error
 from calibrant.reporting.rounding import bound, count, fixed, p_number, percent, points, rates, score, value_column
 from calibrant.results.estimate import Estimate, Value, printable
 
@@ -143,7 +143,7 @@ def time_table(section: kinds.OverTime, *, spread: bool = False) -> Table:
         flag = "flagged" if one.flagged else ""
         rows.append((one.name, count(one.n), *totals, *own, p_number(one.p_value), flag))
     names = ("Ratio",) if spread else ("Observed", "Expected", "O:E")
-    columns = (_title(section.column), "Rows", *names, "95 % interval", "Adjusted p", "")
+    columns = (first_up(section.column), "Rows", *names, "95 % interval", "Adjusted p", "")
     return Table("Over time", columns, rows, section.note)
 
 
@@ -162,8 +162,8 @@ def groups_table(section: kinds.Groups) -> Table:
     note = " ".join(part for part in (section.search, section.omitted, section.note) if part)
     if others:
         note = f"{count(len(others))} more {plural('group', len(others))}, not flagged. {note}".strip()
-    heading = _title(plural(section.column, kind="group")) if section.column else "Groups"
-    return Table(heading, *_group_rows(shown, first=_title(section.column)), note)
+    heading = first_up(plural(section.column, kind="group")) if section.column else "Groups"
+    return Table(heading, *_group_rows(shown, first=first_up(section.column)), note)
 
 
 def classes_table(section: kinds.Classes) -> Table:
@@ -177,9 +177,8 @@ def classes_shown(section: kinds.Classes) -> str:
     """Which classes are shown, where not all are."""
     if section.shown >= len(section.rows):
         return ""
-    return (
-        f"{count(section.shown)} of {count(len(section.rows))} classes: flagged ones first, by the size of their error."
-    )
+    some = f"{count(section.shown)} of {count(len(section.rows))}"
+    return f"{some} classes: flagged ones first, by the size of their error."
 
 
 class GroupText(NamedTuple):
@@ -239,7 +238,7 @@ def map_texts(section: kinds.Recalibration) -> list[tuple[tuple[str, str], tuple
 
 def gain_heading(section: kinds.Recalibration) -> str:
     """The head of the column of gains."""
-    return f"{_title(section.loss)} lower by, %"
+    return f"{first_up(section.loss)} lower by, %"
 
 
 def recalibration_table(section: kinds.Recalibration) -> Table:
@@ -249,9 +248,8 @@ def recalibration_table(section: kinds.Recalibration) -> Table:
         for one, (remaining, gain) in zip(section.maps, map_texts(section), strict=True)
     ]
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
-    heading = (
-        f"Recalibration, cross-validated ({section.loss} before: {rounding.loss(Value(section.loss_before)).value})"
-    )
+    before = rounding.loss(Value(section.loss_before)).value
+    heading = f"Recalibration, cross-validated ({section.loss} before: {before})"
     return Table(heading, columns, rows, section.note)
 
 
@@ -300,9 +298,8 @@ def judge_table(section: kinds.Labels) -> Table:
     """Whether the scores of each judge are calibrated, what the judge is worth, and how to label more."""
     columns = ("Judge", "Gold labels", "Mean score", "Right", "95 % interval", "Error of the score, points", "p")
     note = f"{gold_in_words(section)} {section.note}".strip()
-    return Table(
-        "Is the judge calibrated?", columns, [judge_texts(one, section.judges) for one in section.judges], note
-    )
+    rows = [judge_texts(one, section.judges) for one in section.judges]
+    return Table("Is the judge calibrated?", columns, rows, note)
 
 
 def next_table(section: kinds.Labels) -> Table:
@@ -396,14 +393,8 @@ def _seems_outside(held: Value) -> bool:
 
 #: What calibrated predictions show, by the name of an estimate: an interval that excludes it must be seen to do so.
 #: Derived: definitions.
-_IDEALS = {
-    "Mean z": 0.0,
-    "O:E ratio": 1.0,
-    "Calibration slope": 1.0,
-    "Scale factor": 1.0,
-    "Mean z^2": 1.0,
-    "Calibration intercept": 0.0,
-}
+_IDEALS = dict.fromkeys(("O:E ratio", "Calibration slope", "Scale factor", "Mean z^2"), 1.0)
+_IDEALS |= {"Mean z": 0.0, "Calibration intercept": 0.0}
 
 #: Targets that are errors of probabilities, told in points, and those that are shares, told in percent.
 _IN_POINTS = {
@@ -430,10 +421,6 @@ def tests_table(report: Report) -> Table:
 def _with_ends(found: tuple[str, str]) -> str:
     value, ends = found
     return f"{value} ({ends})" if ends else value
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _printable(table: Table) -> Table:

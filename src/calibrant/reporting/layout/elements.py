@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from calibrant.reporting.contents import Bin, Contents, GroupRow, MapRow, Recalibration, Severity, Threshold
+from calibrant.reporting.contents import Bin, Contents, GroupRow, Recalibration, Severity, Threshold
 from calibrant.reporting.drawing.canvas import Figure, dot, stroke
 from calibrant.reporting.drawing.descriptions import observed_share, range_name, score_range
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
@@ -191,9 +191,8 @@ def probability_key(row: str, event: str) -> Markup:
 
 def confidence_key(row: str) -> Markup:
     """The diagram of confidence in the predicted class."""
-    return _diagram_key(
-        row, "with a confidence of 80 %, 80 are right.", "accuracy", ", the best rising curve (CORP, isotonic)."
-    )
+    perfect = "with a confidence of 80 %, 80 are right."
+    return _diagram_key(row, perfect, "accuracy", ", the best rising curve (CORP, isotonic).")
 
 
 def _diagram_key(row: str, perfect: str, what: str, curve: str) -> Markup:
@@ -227,12 +226,9 @@ def map_table(section: Recalibration) -> Markup:
     for m, gain, (remaining, lower) in zip(section.maps, gains, map_texts(section), strict=True):
         style = HELPS if m.effect in ("best", "helps") else QUIET
         drawn_gain = forest.cell(gain, style, width=104, height=28)
-        rows.append((m.name, with_interval(remaining), drawn_gain, with_interval(lower), _effect(m)))
+        effect = pill(m.effect, {"best": "ok", "helps": "ok", "makes it worse": "bad"}.get(m.effect, ""))
+        rows.append((m.name, with_interval(remaining), drawn_gain, with_interval(lower), effect))
     return plain_table(head, rows, ("name", "n nw", "g hide", "n nw", "hide"), "forest")
-
-
-def _effect(m: MapRow) -> Markup:
-    return pill(m.effect, {"best": "ok", "helps": "ok", "makes it worse": "bad"}.get(m.effect, ""))
 
 
 def range_table(ranges: Sequence[Bin]) -> Markup:

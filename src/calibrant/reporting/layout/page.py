@@ -122,14 +122,9 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
     """Names and values of the facts that are known."""
     known = contents.facts
     found = [(plural(known.row).capitalize(), count(known.rows))]
-    if known.effective_rows is not None:
-        found.append(("Effective number", count(known.effective_rows)))
-    if known.clusters is not None:
-        found.append(("Groups of dependent rows", count(known.clusters)))
-    if known.classes is not None:
-        found.append(("Classes", count(known.classes)))
-    if known.labels is not None:
-        found.append(("Gold labels", count(known.labels)))
+    numbers = {"Effective number": known.effective_rows, "Groups of dependent rows": known.clusters}
+    numbers |= {"Classes": known.classes, "Gold labels": known.labels}
+    found += [(name, count(number)) for name, number in numbers.items() if number is not None]
     confidence = contents.kind in ("top label", "classes", "judged")
     unlabeled = contents.kind == "unlabeled"
     if known.events is not None and not confidence:
@@ -142,10 +137,8 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
         found.append((name, score(known.base_rate)))
     if known.mean_prediction is not None:
         found.append(("Mean confidence" if confidence else "Mean prediction", score(known.mean_prediction)))
-    for name, text in (("Period", known.period), ("Model", known.model), ("Data", known.source)):
-        if text:
-            found.append((name, text))
-    return found
+    texts = {"Period": known.period, "Model": known.model, "Data": known.source}
+    return found + [(name, text) for name, text in texts.items() if text]
 
 
 def verdict_block(found: Verdict) -> Markup:

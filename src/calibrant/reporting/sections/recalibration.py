@@ -116,9 +116,8 @@ def recalibrated(part: Part, given: str = "data") -> tuple[Recalibration, Part]:
     require_enough(part)
     held_out = held_out_of(part)
     loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
-    order = ranked(
-        candidates(part, held_out, loss), lambda a, b: held_out.error_of_difference(a.predicted, b.predicted, loss)
-    )
+    tried = candidates(part, held_out, loss)
+    order = ranked(tried, lambda a, b: held_out.error_of_difference(a.predicted, b.predicted, loss))
     first = order[0][0]
     after = Part(held_out.after(first.predicted), part.seed)
     remaining = Value.of(interval(headline_error, after.data), 0.0)
@@ -285,9 +284,8 @@ def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
     loss: model_averaging.Loss = "log_loss" if np.min(data.y_prob[np.arange(len(data)), data.y_true]) > 0 else "brier"
     maps, parts = _class_maps(len(data.classes), len(data)), parts_held_out(len(data), len(data.classes))
     scores = Scores.of(data.y_prob, input="probabilities", clip=False)
-    tried = model_averaging.HeldOut.of(
-        [one for one, _ in maps], scores, data.y_true, data.weight, fold, parts=min(parts, fold.max() + 1)
-    )
+    some = [one for one, _ in maps], scores, data.y_true, data.weight, fold
+    tried = model_averaging.HeldOut.of(*some, parts=min(parts, fold.max() + 1))
     judge = _ClassJudge(data.take(np.flatnonzero(fold < parts)), tried.mass, loss, seed)
     judged = [
         Candidate(type(one).__name__, parameters, judge.gain(p, parameters), p)

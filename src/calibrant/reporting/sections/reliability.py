@@ -96,9 +96,8 @@ class ClusteredRows:
     def of(cls, data: Binary) -> ClusteredRows:
         """The rows of predictions that have a group."""
         weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
-        return cls(
-            data.y_prob.astype(np.float64), data.y_true.astype(np.float64), weight, cluster_labels(data, len(data))
-        )
+        p, y = data.y_prob.astype(np.float64), data.y_true.astype(np.float64)
+        return cls(p, y, weight, cluster_labels(data, len(data)))
 
     def sizes(self, index: NDArray[np.intp], some: NDArray[np.intp], rate: Floats, size: Floats) -> Floats:
         """How many independent rows each of the bins `some` is worth; `index` is the bin of each row."""
@@ -205,15 +204,9 @@ def _outward(score: float, *, down: bool = False) -> float:
 #: Events rarer than this (or as rare non-events) start the diagram on log odds.
 #: Test: tests/reporting/sections/test_reliability.py::test_rare_events_start_on_log_odds.
 RARE = 0.05
-#: Ranges in which the error is located.
+#: Ranges in which the error is located, points of a band at most, and bars of the histogram on either axis.
 #: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
-RANGES = 5
-#: Points of a band that a figure needs, at most.
-#: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
-BAND_POINTS = 200
-#: Bars of the histogram on probabilities and on log odds.
-#: Test: tests/reporting/sections/test_reliability.py::test_sizes_of_the_section.
-LINEAR_BARS, LOG_ODDS_BARS = 40, 48
+RANGES, BAND_POINTS, LINEAR_BARS, LOG_ODDS_BARS = 5, 200, 40, 48
 #: Rows around a threshold: within this distance on log odds, doubled up to twice where fewer than these are there.
 #: Test: tests/reporting/sections/test_reliability.py::test_rows_near_a_threshold.
 NEAR, NEAR_ROWS = 0.25, 100
@@ -256,9 +249,8 @@ def corp_curve(cells: BinTable) -> contents.Curve:
     """The isotonic curve by its blocks, without a band."""
     starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
     ends = np.append(starts[1:], len(cells)) - 1
-    return contents.Curve(
-        tuple(cells.low[starts].tolist()), tuple(cells.high[ends].tolist()), tuple((observed / weight).tolist())
-    )
+    low, high = tuple(cells.low[starts].tolist()), tuple(cells.high[ends].tolist())
+    return contents.Curve(low, high, tuple((observed / weight).tolist()))
 
 
 def confidence_band(part: Part) -> contents.Band:
@@ -403,9 +395,8 @@ def _calibrated_gaps(segments: Floats, total: float, effect: float, seed: int) -
     p = np.clip(segments[3] / weight, 0.0, 1.0)
     count = weight**2 / segments[2] / effect
     whole = np.maximum(np.floor(count + 1e-9), 1.0)
-    drawn = generator(seed, "band of score ranges").binomial(
-        whole.astype(np.int64)[:, None], p[:, None], (len(p), DRAWS)
-    )
+    rng = generator(seed, "band of score ranges")
+    drawn = rng.binomial(whole.astype(np.int64)[:, None], p[:, None], (len(p), DRAWS))
     scale = weight / total * np.sqrt(whole / count)
     return np.asarray((p[:, None] - drawn / whole[:, None]) * scale[:, None])
 

@@ -111,15 +111,10 @@ def _row(data: Multiclass, k: int, name: str, total: Floats, p_value: float, *, 
     return replace(row, observed=observed, expected=expected)
 
 
-#: Groups of similar spread, and how many forecasts each needs.
+#: Groups of similar spread, how many forecasts each needs, classes of F(y), and nominal coverages of intervals.
 #: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
-SPREAD_BINS, ROWS_PER_BIN = 14, 10
-#: Nominal coverages of central intervals.
-#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
+SPREAD_BINS, ROWS_PER_BIN, PIT_BINS = 14, 10, 20
 NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-#: Classes of F(y).
-#: Test: tests/reporting/sections/test_task_sections.py::test_sizes_of_the_sections.
-PIT_BINS = 20
 
 
 def spread_section(data: Forecast | BinTable, *, unit: str = "") -> Spread:

@@ -125,10 +125,10 @@ def evidence_in_words(test: VerdictTest) -> str:
     decided = ""
     if test.rejects and test.decided is not None:
         also = test.clear("level") if test.decided.name in ("slope", "shape") else None
-        level = (
-            "" if also is None else f"; the level is significant too ({p_words(min(also.p_value / also.share, 1.0))})"
-        )
-        decided = f" Decided by {DECIDED.get(test.decided.name, test.decided.name)}{level}."
+        decided = f" Decided by {DECIDED.get(test.decided.name, test.decided.name)}"
+        if also is not None:
+            decided += f"; the level is significant too ({p_words(min(also.p_value / also.share, 1.0))})"
+        decided += "."
     if test.draws is None:
         return f"{strong} evidence: {test.name}, {test.in_words}.{decided}"
     as_much = round(p * (test.draws + 1)) - 1
@@ -364,9 +364,8 @@ def groups_apart(evidence: Shared) -> str:
     flagged = flagged_groups(evidence.groups)
     number = sum(row.judged for grouping in evidence.groups for row in grouping.rows)
     if flagged and 2 * len(flagged) < number:
-        return (
-            f"The error sits in {_named(flagged)} ({count(len(flagged))} of {count(number)} groups): {_apart(flagged)}."
-        )
+        many = f"{count(len(flagged))} of {count(number)} groups"
+        return f"The error sits in {_named(flagged)} ({many}): {_apart(flagged)}."
     if not opposed_directions(flagged):
         return ""
     still = sorted((row for row in flagged if row.flagged_after), key=lambda row: row.p_value)[:1]

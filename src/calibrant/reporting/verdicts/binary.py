@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calibrant.reporting.contents import Bin, Direction, State
 from calibrant.reporting.names import had_the_event, listed, plural
-from calibrant.reporting.rounding import bound, count, negated, points, rates, ratio, score
+from calibrant.reporting.rounding import bound, count, mapped, negated, points, rates, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.severity import of_probabilities, small
@@ -159,10 +161,7 @@ def _rare(e: Probabilities) -> Row | None:
     observed, expected, found, what = e.events, e.expected, e.ratio, plural(e.words.event, kind="event")
     if e.base_rate > 0.5:  # the other outcome is the rare one: its ratio, from the same interval
         observed, expected, what = e.n - e.events, e.n - e.expected, f"non-{plural(e.words.event, kind='event')}"
-        low, high = (
-            None if end is None else (e.n - end * e.expected) / (e.n - e.expected) for end in (found.high, found.low)
-        )
-        found = Value(observed / expected, low, high)
+        found = replace(mapped(found, lambda end: (e.n - end * e.expected) / expected), value=observed / expected)
     named = "" if e.words.event == "event" else f"{e.words.event} "
     size = ratio(found)
     sentence = (
@@ -225,12 +224,8 @@ def where_the_error_sits(ranges: tuple[Bin, ...], words: tuple[str, str]) -> str
     carrying = sorted(carrying, key=lambda one: one.low)
     above = [one for one in carrying if one.predicted > one.observed.value]
     below = [one for one in carrying if one.predicted <= one.observed.value]
-    found = [
-        f"{word} at {listed([_range(one) for one in some])}"
-        for word, some in zip(words, (above, below), strict=True)
-        if some
-    ]
-    return ", ".join(found)
+    both = zip(words, (above, below), strict=True)
+    return ", ".join(f"{word} at {listed([_range(one) for one in some])}" for word, some in both if some)
 
 
 def _range(one: Bin) -> str:

@@ -229,9 +229,8 @@ class Probabilities(Shared):
         """Mean prediction less observed frequency; its interval is that of observed : expected, on this scale."""
         if self.ratio is None:
             return None
-        return replace(
-            mapped(self.ratio, lambda end: self.predicted * (1 - end)), value=self.predicted - self.base_rate
-        )
+        gap = mapped(self.ratio, lambda end: self.predicted * (1 - end))
+        return replace(gap, value=self.predicted - self.base_rate)
 
 
 @dataclass(frozen=True)
@@ -262,30 +261,25 @@ class ProbabilityVectors(Shared):
     """
 
     number: int = 2
-    top: Probabilities | None = None
+    top: Probabilities = field(default_factory=lambda: Probabilities(0))
     classes: contents.Classes | None = None
     decisions: Value | None = None
     impossible: int = 0
 
     @property
-    def empty(self) -> bool:
-        """Whether there is no row, or no evidence on the top label."""
-        return self.n == 0 or self.top is None
-
-    @property
     def mean_error(self) -> Value | None:
         """That of the top label."""
-        return None if self.top is None else self.top.error
+        return self.top.error
 
     @property
-    def base_rate(self) -> float | None:
+    def base_rate(self) -> float:
         """Share of right predictions."""
-        return None if self.top is None else self.top.base_rate
+        return self.top.base_rate
 
     @property
-    def predicted(self) -> float | None:
+    def predicted(self) -> float:
         """Mean confidence."""
-        return None if self.top is None else self.top.predicted
+        return self.top.predicted
 
     @property
     def class_rows(self) -> tuple[contents.GroupRow, ...]:

@@ -146,13 +146,13 @@ def _not_significant(e: ProbabilityVectors) -> Row | None:
 
 
 def _backwards(e: ProbabilityVectors) -> Row | None:
-    row = None if e.top is None else binary.backwards(e.top)
+    row = binary.backwards(e.top)
     return None if row is None else row._replace(rule="MB")
 
 
 def _top_label(e: ProbabilityVectors) -> Row | None:
     """The confidence is wrong: what is said of it alone (M1), unless its error is small and that of classes is not."""
-    if e.top is None or not e.top.rejects:
+    if not e.top.rejects:
         return None
     row = TOP_LABEL.row(e.top)
     if row.state == "small" and _severity(e) != "note":
@@ -166,9 +166,8 @@ def _other_classes(
     worst = worst_class(e)
     told = "" if worst is None else f": {_class_in_words(worst)}"
     direction: Direction = "mixed" if worst is None else worst.direction
-    return Row(
-        "M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes are wrong{told}."
-    )
+    sentence = f"{start}, but the probabilities of the other classes are wrong{told}."
+    return Row("M2", "not calibrated", direction, sentence)
 
 
 def worst_class(e: ProbabilityVectors) -> GroupRow | None:
@@ -202,20 +201,16 @@ def _second(e: ProbabilityVectors, row: Row) -> str:
     """Classes that were impossible; a change over time or, after the top label, the class that is farthest off."""
     if row.state not in ("not calibrated", "small") or row.rule == "MG":
         return ""
+    told = change_in_words(e)
     if e.impossible:
         some = f"{count(e.impossible)} {plural(e.words.row, e.impossible)} {'is' if e.impossible == 1 else 'are'}"
-        never = f"{some} of a class that was predicted with a probability of exactly 0."
-        return f"{never} {change_in_words(e)}".strip()
+        return f"{some} of a class that was predicted with a probability of exactly 0. {told}".strip()
     worst = None if row.rule in ("M2", "MB", "MC") else worst_class(e)
-    return change_in_words(e) or (
-        "" if worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."
-    )
+    return told if told or worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."
 
 
 def _severity(e: ProbabilityVectors) -> Severity:
     """That of the top label; a class whose total is off by more than a tenth is a problem too."""
-    if e.top is None:
-        return "caution"
     parts = bool(flagged_groups(e.groups)) or changed(e.over_time) is not None
     if e.test is not None and not e.test.rejects and not parts:
         return "note" if small(e.top) and not e.looks else "caution"
@@ -232,22 +227,22 @@ def _how_sure(e: ProbabilityVectors) -> str:
     said = answers.strength(e)
     if e.test is not None and e.test.draws is not None:
         said = said.replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
-    return answers.sureness(e, said, "" if e.top is None else answers.size_of_error(e.top, "top-label error"))
+    return answers.sureness(e, said, answers.size_of_error(e.top, "top-label error"))
 
 
 def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
     few, own = answers.too_few_for_a_map(e, row), ""
     if e.decisions is not None and row.state == "cannot be judged":
         own = "Pass predicted probabilities, for example predict_proba(...), not decisions."
-    elif e.top is not None and e.top.backwards and row.state != "cannot be judged" and not few:
+    elif e.top.backwards and row.state != "cannot be judged" and not few:
         own = "Check that the columns are in the order of the classes, and repeat the report."
-    settled = "Collect more rows." if e.top is not None and not small(e.top) else answers.NOTHING
+    settled = answers.NOTHING if small(e.top) else "Collect more rows."
     return answers.advice(e, row, own=own, too_few=few, settled=settled)
 
 
 def _what_it_means(e: ProbabilityVectors, row: Row) -> str:
     """Of the top label; its own test claims nothing where that of whole vectors does not reject."""
-    if e.top is None or not row.judged:
+    if not row.judged:
         return ""
     return answers.what_it_means(e.top if e.rejects else replace(e.top, test=e.test))
 

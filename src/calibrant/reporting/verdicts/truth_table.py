@@ -122,16 +122,9 @@ def interval_at(level: float) -> str:
 #: Test: tests/reporting/verdicts/test_truth_table.py::test_up_to_eight_groups_are_named_strongest_evidence_first.
 NAMED = 8
 
-_OPPOSITE: dict[str, str] = {
-    "too high": "too low",
-    "too low": "too high",
-    "too extreme": "too moderate",
-    "too moderate": "too extreme",
-    "too narrow": "too wide",
-    "too wide": "too narrow",
-    "over-confident": "too low",
-    "under-confident": "too high",
-}
+_PAIRS = ("too high", "too low"), ("too extreme", "too moderate"), ("too narrow", "too wide")
+_OPPOSITE = dict([*_PAIRS, *(pair[::-1] for pair in _PAIRS)])
+_OPPOSITE |= {"over-confident": "too low", "under-confident": "too high"}
 
 
 def exception(e: Shared, direction: Direction | None) -> str:
@@ -222,9 +215,8 @@ def flagged_in_words(groups: tuple[Groups, ...]) -> str:
     start = f"{out_of(len(flagged), number)} {what} {verb} miscalibrated after adjustment"
     common = {row.direction for row in flagged}
     if len(flagged) > 1 and len(common) == 1 and "mixed" not in common:
-        return (
-            f"{start}, {'both' if len(flagged) == 2 else 'all'} {common.pop()}: {group_names(flagged, direction=False)}"
-        )
+        every = "both" if len(flagged) == 2 else "all"
+        return f"{start}, {every} {common.pop()}: {group_names(flagged, direction=False)}"
     return f"{start}: {group_names(flagged)}"
 
 

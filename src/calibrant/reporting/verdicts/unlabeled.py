@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.reporting.contents import Direction, Severity
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import bound, count, points, score
+from calibrant.reporting.rounding import above, bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import limit
@@ -37,29 +37,22 @@ def _not_significant(e: Unlabeled) -> Row | None:
     if e.rejects:
         return None
     size = "" if e.most is None else f"; the error is at most {bound(e.most)} points"
-    return Row(
-        "P2", "not significant", None, f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
-    )
+    sentence = f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
+    return Row("P2", "not significant", None, sentence)
 
 
 def _wrong(e: Unlabeled) -> Row:
     """The test rejects (P1)."""
-    return Row("P1", "not calibrated", direction(e), _not_calibrated(e))
-
-
-def _not_calibrated(e: Unlabeled) -> str:
     side = direction(e)
     word = side if side in ("too high", "too low") else "wrong"
-    start = (
-        f"If {score(e.prior)} of the unlabeled {plural(e.words.row)} are positive, predicted probabilities are {word}"
-    )
-    error = e.error
-    if error is None or error.high is None:
-        return f"{start}."
-    if error.low is not None and error.low > 0:
+    start = f"If {score(e.prior)} of the unlabeled {plural(e.words.row)} are positive"
+    error, size = e.error, ""
+    if error is not None and above(error):
         found = points(error)
-        return f"{start} by {found.value} percentage points (95 % interval {found.ends})."
-    return f"{start}, but the size of the error is uncertain: anywhere from 0 to {bound(error.high)} percentage points."
+        size = f" by {found.value} percentage points (95 % interval {found.ends})"
+    elif error is not None and error.high is not None:
+        size = f", but the size of the error is uncertain: anywhere from 0 to {bound(error.high)} percentage points"
+    return Row("P1", "not calibrated", side, f"{start}, predicted probabilities are {word}{size}.")
 
 
 def direction(e: Unlabeled) -> Direction:
