@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 from numpy.linalg import LinAlgError
 
 from calibrant.data.validation import UnsupportedPredictions
+from calibrant.inference import changes_over_time
 from calibrant.results.estimate import Significance, Value, printable
 
 Severity = Literal["problem", "caution", "note"]
@@ -179,28 +180,16 @@ class NetBenefit:
 
 
 @dataclass(frozen=True)
-class Period:
-    """Observed and expected events in one period; `null` is the range of the ratio for a calibrated model."""
+class Period(changes_over_time.Period):
+    """Observed and expected events in one period, and whether they differ beyond chance."""
 
-    name: str
-    n: float
-    observed: float
-    expected: float
-    ratio: Value
-    null: tuple[float, float]
-    p_value: float
     flagged: bool
 
 
 @dataclass(frozen=True)
-class Change:
-    """The most likely point of change, tested with adjustment for the search over all points."""
+class Change(changes_over_time.Change):
+    """The most likely point of change, and whether there is one; `first` is the index of the first period after it."""
 
-    first: int
-    """Index of the first period after the change."""
-    before: Value
-    after: Value
-    p_value: float
     significant: bool
 
 

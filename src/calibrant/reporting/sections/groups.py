@@ -340,11 +340,8 @@ def _is_number(name: Any) -> bool:
 def over_time_section(data: Predictions | BinTable, time: Any, *, column: str) -> OverTime:
     """Every period in order, and the most likely point of change, from `calibrant.over_time`."""
     found = over_time(data, time)
-    rows = tuple(
-        Period(one.name, one.n, one.observed, one.expected, one.ratio, one.null, one.p_value, one.p_value < ALPHA)
-        for one in found
-    )
+    rows = tuple(Period(**vars(one), flagged=one.p_value < ALPHA) for one in found)
     at = found.change
-    change = None if at is None else Change(at.first, at.before, at.after, at.p_value, at.p_value < ALPHA)
+    change = None if at is None else Change(**vars(at), significant=at.p_value < ALPHA)
     words = f"{found.left_out:,} rows have no {column} and are left out." if found.left_out else ""
     return OverTime(column, rows, change, words)
