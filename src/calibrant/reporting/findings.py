@@ -11,7 +11,7 @@ from calibrant.reporting.contents import Bin, Severity, Verdict
 from calibrant.reporting.evidence import FEW_SCORES
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import first_up, map_in_sentence, plural
-from calibrant.reporting.rounding import bound, brief, count, fixed, negated, out_of, points, rates, ratio, score
+from calibrant.reporting.rounding import bound, brief, count, fixed, negated, out_of, points, rates, ratio, score, span
 from calibrant.reporting.sections.groups import FEWEST_EVENTS
 from calibrant.reporting.verdicts.binary import backwards_in_words, uninformative
 from calibrant.reporting.verdicts.evidence import (
@@ -443,7 +443,7 @@ def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
         yield Finding("CAL702", "problem", text)
     if e.errors:
         low, high = least_and_largest(e)
-        shares = f"{score(min(e.priors)).removesuffix(' %')} and {score(max(e.priors))}"
+        shares = span(min(e.priors), max(e.priors), word="and")
         yield Finding("CAL703", "caution", f"The error ranges from {low} to {high} points for shares between {shares}.")
     yield Finding("CAL704", "note", "Labelled positives are assumed to be a random sample of all positives.")
 

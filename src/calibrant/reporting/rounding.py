@@ -173,6 +173,11 @@ def score(share: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
+def span(low: float, high: float, *, word: str = "to") -> str:
+    """Two shares as a range, with one sign of percent: "1 to 5 %"."""
+    return f"{score(low).removesuffix(' %')} {word} {score(high)}"
+
+
 def count(number: float) -> str:
     """A whole number with separators; below 10 one decimal where it is not whole."""
     if not math.isfinite(number):

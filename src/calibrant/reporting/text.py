@@ -60,7 +60,8 @@ def tables(report: Report) -> list[Table]:
     for section in report.contents.sections:
         found += [confidence_table(section)] if isinstance(section, kinds.Labels) and section.ranges else []
         found += [makers[type(section)](section)] if type(section) in makers else []
-        found += [next_table(section)] if isinstance(section, kinds.Labels) else []
+        if isinstance(section, kinds.Labels):
+            found.append(Table("What to label next", ("Python",), [(line,) for line in section.code.splitlines()]))
     found += [estimates_table(report), tests_table(report)]
     return [_printable(table.filled()) for table in found if table.rows]
 
@@ -297,14 +298,12 @@ def confidence_table(section: kinds.Labels) -> Table:
 def judge_table(section: kinds.Labels) -> Table:
     """Whether the scores of each judge are calibrated, what the judge is worth, and how to label more."""
     columns = ("Judge", "Gold labels", "Mean score", "Right", "95 % interval", "Error of the score, points", "p")
-    note = f"{gold_in_words(section)} {section.note}".strip()
+    gain = ""
+    if section.gain is not None:
+        gain = f"With the judge, the interval of the accuracy is {100 * section.gain:.0f} % as wide as with the "
+        gain += f"{count(section.gold)} gold labels alone."
     rows = [judge_texts(one, section.judges) for one in section.judges]
-    return Table("Is the judge calibrated?", columns, rows, note)
-
-
-def next_table(section: kinds.Labels) -> Table:
-    """How to label more."""
-    return Table("What to label next", ("Python",), [(line,) for line in section.code.splitlines()])
+    return Table("Is the judge calibrated?", columns, rows, f"{gain} {section.note}".strip())
 
 
 def judge_texts(one: kinds.JudgeRow, judges: Sequence[kinds.JudgeRow]) -> tuple[str, ...]:
@@ -320,18 +319,9 @@ def judge_texts(one: kinds.JudgeRow, judges: Sequence[kinds.JudgeRow]) -> tuple[
     return (one.name, count(one.labels), score(one.mean), f"{value} %", f"{ends} %", _with_ends(error), p)
 
 
-def gold_in_words(section: kinds.Labels) -> str:
-    """What the judge is worth."""
-    if section.gain is None:
-        return ""
-    start = f"With the judge, the interval of the accuracy is {100 * section.gain:.0f} % as wide as with the"
-    return f"{start} {count(section.gold)} gold labels alone."
-
-
 def range_text(one: Bin) -> str:
     """A range of scores."""
-    low, high = score(one.low), score(one.high)
-    return low if one.low == one.high else f"{low.removesuffix(' %')} to {high}"
+    return score(one.low) if one.low == one.high else rounding.span(one.low, one.high)
 
 
 def _observed(bins: Sequence[Bin]) -> list[tuple[str, str]]:

@@ -98,7 +98,8 @@ class Canvas:
 
     def text(self, x: float, y: float, words: str, style: str = "", anchor: Anchor = "start") -> None:
         """Words at a place."""
-        self.add(label(x, y, words, style, anchor))
+        where = None if anchor == "start" else anchor
+        self.add(tag("text", words, x=x, y=y, class_=style or None, text_anchor=where))
 
     def path(self, points: Iterable[tuple[float, float]], style: str) -> None:
         """A line through places, inside the plotting area."""
@@ -198,12 +199,6 @@ class Canvas:
 def stroke(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
     """A line element."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=style)
-
-
-def label(x: float, y: float, words: str, style: str = "", anchor: Anchor = "start") -> Markup:
-    """A text element."""
-    where = None if anchor == "start" else anchor
-    return tag("text", words, x=x, y=y, class_=style or None, text_anchor=where)
 
 
 def dot(x: float, y: float, radius: float, style: str) -> Markup:

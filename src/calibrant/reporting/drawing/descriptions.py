@@ -8,7 +8,7 @@ from typing import Literal
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow, Groups, Recalibration
 from calibrant.reporting.names import listed, map_in_sentence, plural
-from calibrant.reporting.rounding import above, out_of, percent, rates, ratio, score
+from calibrant.reporting.rounding import above, out_of, percent, rates, ratio, score, span
 
 Relation = Literal["above", "below", "within chance"]
 
@@ -21,7 +21,7 @@ def score_range(low: float, high: float, *, of: str = "") -> str:
         return f"below {score(high)}"
     if high >= 1 and low > 0:
         return f"above {score(low)}"
-    return f"{of}{score(low).removesuffix(' %')} to {score(high)}"
+    return f"{of}{span(low, high)}"
 
 
 def range_name(b: Bin, ranges: Sequence[Bin], *, of: str = "") -> str:

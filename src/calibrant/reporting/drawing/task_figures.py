@@ -24,7 +24,7 @@ from calibrant.reporting.drawing.descriptions import observed_share, some_of
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import dense, diagonal, diagram_scale, near, probability_axes, square
 from calibrant.reporting.names import plural, shortened
-from calibrant.reporting.rounding import count, fixed, numbers_of, p_number, points, rates, ratio, score
+from calibrant.reporting.rounding import count, fixed, numbers_of, p_number, points, rates, ratio, score, span
 from calibrant.reporting.rounding import significant as decimals_of
 from calibrant.reporting.text import Table, coverage_table, net_benefit_table, shares_table, time_table, treat_all
 from calibrant.results.estimate import Value
@@ -248,11 +248,10 @@ def shares_figure(section: Shares) -> Figure:
     name, priors = "Calibration error against the assumed share of positives.", section.priors
     both = list(zip(priors, section.errors, strict=True))
     zero = [prior for prior, error in both if error.low is not None and error.low <= 0]
-    title = (
-        f"No share between {_span(priors[0], priors[-1])} makes these probabilities calibrated, if labels are at random"
-    )
+    between = span(priors[0], priors[-1], word="and")
+    title = f"No share between {between} makes these probabilities calibrated, if labels are at random"
     if zero:
-        title = f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
+        title = f"For shares from {span(zero[0], zero[-1])} the interval includes 0"
     (least, smallest), (most, largest) = (some(both, key=lambda pair: pair[1].value) for some in (min, max))
     text = (
         f"The error is smallest, {points(smallest).value} points, at a share of {score(least)}, and largest, "
@@ -340,10 +339,6 @@ def _implied(section: Shares, width: float) -> Canvas:
         words = f"Predicted {score(b.predicted)}\nimplied share of positives {value}"
         canvas.marker(b.predicted, b.observed, words + (f" ({ends})" if ends else ""))
     return canvas
-
-
-def _span(low: float, high: float, word: str = "and") -> str:
-    return f"{score(low).removesuffix(' %')} {word} {score(high)}"
 
 
 #: Ratios beyond these are drawn at the edge.

@@ -61,7 +61,8 @@ class TruthTable(Generic[Evidence]):
 
     def verdict(self, e: Evidence) -> Verdict:
         """The row that fits, in words."""
-        row, features = self.row(e), features_in_words(e)
+        row, found = self.row(e), e.audited
+        features = found.sentence if found is not None and (found.significant or found.segments) else ""
         severity = row.severity or self.severity(e)
         advice = self.what_to_do(e, row)
         return Verdict(
@@ -184,11 +185,6 @@ def _totals_in_words(some: tuple[Period, ...], value: Value, words: Words) -> st
         return f"totals agree {size}"
     observed, expected = (count(sum(getattr(one, name) for one in some)) for name in ("observed", "expected"))
     return f"{observed} {plural(words.event, kind='event')} occurred where {expected} were predicted {size}"
-
-
-def features_in_words(e: Shared) -> str:
-    """What an audit by features found; "" where it found nothing, or none was asked for."""
-    return e.audited.sentence if e.audited is not None and (e.audited.significant or e.audited.segments) else ""
 
 
 def with_features(e: Shared) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.reporting.contents import Direction, Severity
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import above, bound, count, points, score
+from calibrant.reporting.rounding import above, bound, count, points, score, span
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import limit
@@ -85,12 +85,12 @@ def _depends(e: Unlabeled) -> str:
     if not e.priors:
         return ""
     if including:
-        some = f"from {_percent(min(including))} to {score(max(including))}"
+        some = f"from {span(min(including), max(including))}"
         some = some if len(including) > 1 else f"near {score(including[0])}"
         return f"The conclusion depends on that share: for shares {some} the interval includes 0."
     least, error = min(zip(e.priors, e.errors, strict=True), key=lambda pair: pair[1].value)
     found = points(error)
-    between = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
+    between = f"from {span(min(e.priors), max(e.priors))}"
     return (
         f"No share {between} would make them calibrated, if labelled positives are a random sample of all positives: "
         f"the error is smallest at {score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
@@ -101,7 +101,7 @@ def _range_of_estimates(e: Unlabeled) -> str:
     if not e.errors:
         return ""
     low, high = least_and_largest(e)
-    shares = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
+    shares = f"from {span(min(e.priors), max(e.priors))}"
     return f"For shares {shares} the estimate lies between {low} and {high} points."
 
 
@@ -109,10 +109,6 @@ def least_and_largest(e: Unlabeled) -> tuple[str, str]:
     """The least and the largest error of the assumed shares, in points, as the table of shares has them."""
     low, high = (points(some(e.errors, key=lambda error: error.value)).value for some in (min, max))
     return low, high
-
-
-def _percent(share: float) -> str:
-    return score(share).removesuffix(" %")
 
 
 def _how_sure(e: Unlabeled) -> str:
