@@ -123,7 +123,7 @@ class Canvas:
         """The border of the plotting area."""
         self.add(tag("rect", x=self.left, y=self.top, class_="frame", width=self.plot_width, height=self.plot_height))
 
-    def x_ticks(self, shown: Formatter, title: str = "", *, most: int = 7, grid: bool = True) -> None:
+    def x_ticks(self, shown: Formatter = percent_tick, title: str = "", *, most: int = 7, grid: bool = True) -> None:
         """Ticks and the title of the horizontal axis; labels that would touch are left out."""
         last = -1e9
         for value in self.across.ticks(most):

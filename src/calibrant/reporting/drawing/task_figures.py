@@ -8,18 +8,7 @@ from math import isnan
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Change, Coverage, NetBenefit, OverTime, Period, Shares, Spread, SpreadBin
-from calibrant.reporting.drawing.canvas import (
-    ROOMY,
-    Anchor,
-    Box,
-    Canvas,
-    Figure,
-    dot,
-    hint,
-    percent_tick,
-    plain_tick,
-    text_width,
-)
+from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, dot, hint, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import observed_share, some_of
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import dense, diagonal, diagram_scale, near, probability_axes, square
@@ -236,7 +225,7 @@ def _with_band(
     """Axes in points and percent, and the intervals as a band; a value itself where its interval is not known."""
     canvas = Canvas(width, height, (46, 22, 14, 46), covering(across, "linear", pad=0.0), up)
     canvas.y_ticks(lambda v: plain_tick(100 * v), most=most)
-    canvas.x_ticks(percent_tick, title, most=8 if canvas.roomy else 4, grid=False)
+    canvas.x_ticks(title=title, most=8 if canvas.roomy else 4, grid=False)
     low = [one.value if one.low is None else one.low for one in values]
     high = [one.value if one.high is None else one.high for one in values]
     canvas.area(across, low, high, "confband")
@@ -287,9 +276,8 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
     if canvas.roomy:
         found = points(error)
         far = x > canvas.left + 0.75 * canvas.plot_width
-        anchor: Anchor
-        side, anchor = (-1, "end") if far else (1, "start")
-        canvas.text(x + 10 * side, canvas.top + 14, f"assumed: {score(section.prior)}", "t halo", anchor)
+        assumed, place = f"assumed: {score(section.prior)}", x - 10 if far else x + 10
+        canvas.text(place, canvas.top + 14, assumed, "t halo", "end" if far else "start")
         words = f"{found.value} points{found.brackets()}"
         curve = [(canvas.x(p), canvas.y(e.value)) for p, e in zip(section.priors, section.errors, strict=True)]
         blocked = [*near(dense(curve), 3), Box(x - 3, canvas.top, x + 3, canvas.bottom)]
