@@ -123,22 +123,10 @@ class TaskReport(ABC, Generic[Evidence]):
             some = [grouping for _, grouping in self.options.by]
             found = [self.made.attempt("Groups", lambda: groups.confirmed_section(self.data, some))]
         else:
-            found = [
-                self.made.attempt(
-                    f"Groups by {column}" if column else "Groups",
-                    partial(groups.group_section, self.data, by, column=column or "group", after=self.after),
-                )
-                for column, by in self.options.by
-            ]
+            make = partial(groups.group_section, self.data, after=self.after)
+            named = [(column, partial(make, by, column=column or "group")) for column, by in self.options.by]
+            found = [self.made.attempt(f"Groups by {column}" if column else "Groups", one) for column, one in named]
         return tuple(section for section in found if section is not None)
-
-    def audited(self) -> contents.Audited | None:
-        """The audit by features, if it was asked for."""
-        if self.options.audit is None:
-            return None
-        from calibrant.reporting.audit_page import audit_section
-
-        return self.made.attempt("Where, for whom", partial(audit_section, self.data, self.options))
 
 
 def built(task: TaskReport[Any]) -> Report:
@@ -149,7 +137,12 @@ def built(task: TaskReport[Any]) -> Report:
         wanted = task.measures()
     tried = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
     measures = tuple(Measure(estimate, headline) for estimate, headline in tried if estimate is not None)
-    known = replace(known, numbers=tuple(task.numbers(known)), audited=task.audited())
+    known = replace(known, numbers=tuple(task.numbers(known)))
+    if options.audit is not None:
+        from calibrant.reporting.audit_page import audit_section
+
+        asked = partial(audit_section, task.data, options)
+        known = replace(known, audited=task.made.attempt("Where, for whom", asked))
     found = task.table.verdict(known)
     made = (*known.figures, *known.groups, known.over_time, known.recalibration, known.audited)
     shown = sorted((one for one in made if one is not None), key=lambda one: get_args(Section).index(type(one)))

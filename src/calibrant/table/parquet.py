@@ -234,8 +234,7 @@ def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
     try:
         data = parquet.read_table(Path(path), partitioning=None)
     except Exception as error:
-        message = f"{os.fspath(path)} is not a readable Parquet file: {error}"
-        raise InvalidFile(message) from error
+        fail(f"{os.fspath(path)} is not a readable Parquet file: {error}", InvalidFile, cause=error)
     what = "a table that BinTable.save wrote"
     if (text := (data.schema.metadata or {}).get(_FIELD)) is None:
         fail(f"{os.fspath(path)} is a Parquet file, but not {what}.", InvalidFile)
@@ -254,8 +253,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        message = "Saving tables needs pyarrow: pip install 'calibrant[files]'."
-        raise ImportError(message) from error
+        fail("Saving tables needs pyarrow: pip install 'calibrant[files]'.", ImportError, cause=error)
     return pyarrow, pyarrow.parquet
 
 
