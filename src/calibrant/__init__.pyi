@@ -64,6 +64,7 @@ from .estimators.variational import overconfidence as overconfidence
 from .estimators.variational import refinement as refinement
 from .estimators.variational import underconfidence as underconfidence
 from .estimators.variational import variational_error as variational_error
+from .inference.bootstrap import Bootstrap as Bootstrap
 from .inference.calibration_tests import calibration_test as calibration_test
 from .inference.changes_over_time import over_time as over_time
 from .inference.comparison import compare as compare
@@ -75,7 +76,6 @@ from .inference.intervals import interval as interval
 from .inference.label_free import without_labels as without_labels
 from .inference.multiclass_tests import by_class as by_class
 from .inference.reliability import reliability_curve as reliability_curve
-from .inference.score_intervals import Bootstrap as Bootstrap
 from .inference.selective_prediction import risk_coverage as risk_coverage
 from .integrations.testing import assert_calibrated as assert_calibrated
 from .monitor.monitoring import Monitor as Monitor

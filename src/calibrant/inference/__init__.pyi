@@ -1,3 +1,5 @@
+from .bootstrap import Bootstrap as Bootstrap
+from .bootstrap import Clustered as Clustered
 from .calibration_tests import ClusteredScore as ClusteredScore
 from .calibration_tests import Cox as Cox
 from .calibration_tests import HosmerLemeshow as HosmerLemeshow
@@ -68,8 +70,6 @@ from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import isotonic_band as isotonic_band
 from .reliability import reliability_curve as reliability_curve
-from .score_intervals import Bootstrap as Bootstrap
-from .score_intervals import Clustered as Clustered
 from .score_intervals import EventLosses as EventLosses
 from .score_intervals import PlacementScore as PlacementScore
 from .segments import Condition as Condition

@@ -16,13 +16,13 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Confidence, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.cross_fitting import Norm, checked_norm, multiclass_rows, recalibrated
+from calibrant.inference.bootstrap import Bootstrap, of_repeats, reflected
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.judged import judged_difference, judged_interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import MOST_CLUSTERS, cluster_labels, cluster_repeats
-from calibrant.inference.score_intervals import Bootstrap, of_repeats, reflected
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error

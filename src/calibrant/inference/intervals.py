@@ -14,8 +14,8 @@ from calibrant.data import validation
 from calibrant.data.judged import Judged
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.inversion.binary import Inversion
-from calibrant.inference.score_intervals import Bootstrap, Clustered, EventLosses, PlacementScore, knows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import SPREAD_ERRORS, Arguments, Target, declared_by, name_of
 from calibrant.table.bintable import BinTable, Data
@@ -86,6 +86,8 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
 
         return NormBand()
     if not is_true_error(target) or not (isinstance(norm, float) or norm == "squared"):
+        from calibrant.inference.score_intervals import EventLosses, PlacementScore, knows
+
         if knows(target, data):
             return PlacementScore() if wanted.quantity == "ranking" else EventLosses()
         return Bootstrap() if getattr(data, "group", None) is None else Clustered()

@@ -455,7 +455,7 @@ def cluster_repeats(clusters: int, draws: int, rng: np.random.Generator) -> Floa
 
 
 #: More independent binary rows are resampled as a table, which takes the same time for any number of them.
-#: Test: tests/inference/test_score_intervals_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
+#: Test: tests/inference/test_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
 MOST_ROWS = 1 << 20
 
 
