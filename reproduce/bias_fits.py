@@ -11,7 +11,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.numerics.special import log_odds
+from calibrant.numerics.arrays import log_odds
 from calibrant.simulate.world_fit import CurveFit, fit_curves
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS

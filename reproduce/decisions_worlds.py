@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, softmax
 from calibrant.numerics.logistic.binary import LogisticLine
 from calibrant.numerics.logistic.multinomial import MultinomialLines
-from calibrant.numerics.special import expit, softmax
 
 SIZES, RATES = (100, 1000), (0.02, 0.3)
 #: The true log odds of the event at predicted log odds z, up to the constant that gives the wanted rate of events.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.numerics.special import log_softmax, softmax
+from calibrant.numerics.arrays import log_softmax, softmax
 
 Array = Any
 

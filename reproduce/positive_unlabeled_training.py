@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import Floats, expit
 
 Loss = Literal["logistic", "sigmoid"]
 

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from calibrant.numerics import smoothers
+from calibrant.numerics.arrays import expit
 from calibrant.numerics.random_draws import fold_of_rows
-from calibrant.numerics.special import expit
 from calibrant.recalibrate import Quadratic
 from reproduce.drift import rows_of
 from reproduce.tabular import LEAST_ERROR, RESULTS, case, cross_fitted

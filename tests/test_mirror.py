@@ -6,7 +6,6 @@ PROJECT = Project()
 #: Modules without tests of their own, and why.
 EXEMPT = {
     "calibrant._version": "one constant",
-    "calibrant.numerics.arrays": "types, and sizes that only speed depends on",
 }
 #: Files of tests that belong to a room, not to one of its modules, and why.
 CROSS_CUTTING = {

@@ -15,7 +15,7 @@ from calibrant.inference.changes_over_time import (
     change_point,
     random_signs,
 )
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 from tests.reporting.sections.worlds import binary
 
 DAYS = np.datetime64("2025-01-01") + np.arange(365)

@@ -20,8 +20,8 @@ from calibrant.inference.group_tests import (
 )
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.sample import Sample
+from calibrant.numerics.arrays import expit
 from calibrant.numerics.confidence_limits import two_sided_tail
-from calibrant.numerics.special import expit
 from tests.reporting.sections.worlds import binary
 
 

@@ -18,7 +18,7 @@ from calibrant.monitor.bets import (
     strongest,
     tree_sums,
 )
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 
 
 def sums_of(y, p, w, cells=CELLS):

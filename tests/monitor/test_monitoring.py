@@ -7,7 +7,7 @@ from scipy.stats import norm
 import calibrant as cal
 from calibrant.data.validation import InvalidPredictions
 from calibrant.monitor import Monitor
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 
 
 def days(seed, number, *, rows=100, shift=0.0, change=10**9, mean=-1.0):

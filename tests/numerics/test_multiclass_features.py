@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from calibrant.numerics.arrays import softmax
 from calibrant.numerics.multiclass_features import (
     LEADING,
     SHARED,
@@ -15,7 +16,6 @@ from calibrant.numerics.multiclass_features import (
     compressed_logs,
 )
 from calibrant.numerics.smoothers import kernel_basis, matern
-from calibrant.numerics.special import softmax
 
 
 def test_small_probabilities_are_compressed_in_order():

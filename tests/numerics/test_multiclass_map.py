@@ -8,9 +8,9 @@ import pytest
 
 from calibrant.estimators.cross_fitting import contributions
 from calibrant.numerics import multiclass_map as class_map
+from calibrant.numerics.arrays import softmax
 from calibrant.numerics.multiclass_features import Entries, SharedFeatures
 from calibrant.numerics.multiclass_map import ConditionalLogit, Frame
-from calibrant.numerics.special import softmax
 from tests.numerics.worlds import class_world, draw_classes, gain
 
 

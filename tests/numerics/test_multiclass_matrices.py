@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 
 from calibrant.numerics import multiclass_matrices as leading_matrix
 from calibrant.numerics import multiclass_matrices as tables
+from calibrant.numerics.arrays import log_softmax, softmax
 from calibrant.numerics.multiclass_features import Entries
 from calibrant.numerics.multiclass_matrices import LeadingMatrix, ResidualMatrix, leading_logits
-from calibrant.numerics.special import log_softmax, softmax
 from tests.numerics.worlds import draw_classes
 
 

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from calibrant.numerics import simplex_kernels
 from calibrant.numerics import simplex_kernels as neighbours
+from calibrant.numerics.arrays import log_softmax
 from calibrant.numerics.simplex_kernels import SimplexKernels, Trial
-from calibrant.numerics.special import log_softmax
 
 
 def sample(rng, rows, chance):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibrant.numerics.special import softmax
+from calibrant.numerics.arrays import softmax
 
 
 def draw_classes(rng, p):

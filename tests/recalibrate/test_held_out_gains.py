@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 from calibrant.recalibrate.held_out_gains import Entries, differences, fold_tables, gain_share, losses
 from tests.reporting.samples import OVER
 from tests.reporting.samples import P as P_of_samples

@@ -16,9 +16,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from calibrant import recalibrate as rc
 from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.arrays import LOG_FLOOR
 from calibrant.numerics.logistic import multinomial
 from calibrant.numerics.rows import effective_n, importance_weights
-from calibrant.numerics.special import LOG_FLOOR
 from calibrant.recalibrate import (
     Dirichlet,
     EnsembleTemperature,

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.numerics.special import log_odds
+from calibrant.numerics.arrays import log_odds
 from calibrant.simulate.world_fit import _last_below_one, fit_rounded_beta, minimum
 from tests.simulate.softmax import softmax_top, softmax_top_by_log_sum_exp
 

@@ -13,6 +13,6 @@ def test_a_call_between_rooms_is_counted_and_one_within_a_room_is_not():
 
 
 def test_what_is_called_from_outside_the_package_is_no_change_of_room():
-    from calibrant.numerics.special import clipped_log_odds
+    from calibrant.numerics.arrays import clipped_log_odds
 
     assert walked(lambda: clipped_log_odds(np.array([0.3]))).changes_of_room == 0

@@ -19,8 +19,8 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant.cli.console import over_lines, refuse
+from calibrant.numerics.arrays import expit
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit
 
 #: Columns of the terminal that the text fits. Derived: those of the narrowest terminal in use, less a margin.
 WIDTH = 79

@@ -17,8 +17,7 @@ from calibrant.data.features import Kind
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.labels import numbered
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.special import expit, softmax
+from calibrant.numerics.arrays import Floats, expit, softmax
 from calibrant.pu.recalibration import PURecalibrator
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.feature_map import FeatureMap

@@ -13,11 +13,10 @@ from calibrant.data import validation
 from calibrant.data.groups import group_names
 from calibrant.data.predictions import Binary, Confidence, Predictions
 from calibrant.data.validation import Mask, fail, frozen, read, typed
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, expit, log_odds
 from calibrant.numerics.logistic.stacked import logistic_fits
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import Rows
-from calibrant.numerics.special import expit, log_odds
 
 #: Fewer gold labels are refused.
 #: Test: tests/data/test_judged.py::test_five_gold_labels_are_needed.

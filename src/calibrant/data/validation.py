@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.numerics.arrays import CHUNK, Codes, Floats
+from calibrant.numerics.arrays import CHUNK, Codes, Floats, expit, softmax
 from calibrant.numerics.binned_sums import checked_top_class
 from calibrant.numerics.rows import row_blocks
 
@@ -340,8 +340,6 @@ def checked_class_probabilities(
 
 def of_logits(name: str, values: Any) -> NDArray[Any]:
     """The softmax of each row of logits, in the precision of the logits but computed in double precision."""
-    from calibrant.numerics.special import softmax
-
     logits = _one_per_class(name, values)
     result = np.empty_like(logits)
     for rows in row_blocks(*logits.shape):
@@ -351,8 +349,6 @@ def of_logits(name: str, values: Any) -> NDArray[Any]:
 
 def of_log_odds(name: str, values: Any) -> NDArray[Any]:
     """The probability of each log-odds, in their precision but computed in double precision."""
-    from calibrant.numerics.special import expit
-
     odds = column(name, values)
     return expit(odds.astype(np.float64, copy=False)).astype(odds.dtype, copy=False)
 

@@ -12,9 +12,8 @@ from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm, ece, result, with_norm
-from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
+from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats, expit
 from calibrant.numerics.equal_mass import SortedSamples
-from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import HybridGrid, PaperBins

@@ -9,9 +9,8 @@ import numpy as np
 from calibrant.data.predictions import Binary, Column, Columns, binary
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.binned import result
-from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
+from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats, log_odds
 from calibrant.numerics.logistic.binary import LogisticLine
-from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, HybridGrid

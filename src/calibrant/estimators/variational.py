@@ -21,10 +21,9 @@ from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import Norm, checked_norm, finite_norm, function_gradient, norm_label
 from calibrant.estimators.proper_scores import Score, log_loss, log_provenance
 from calibrant.estimators.variational_engine import Bound, Settings, TopLabel, Variational
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, clipped_log_odds, expit
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.random_draws import fold_of_rows, generator
-from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates, takes_columns
 from calibrant.table.bintable import BinTable

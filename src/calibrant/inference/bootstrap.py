@@ -15,11 +15,10 @@ from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, require_two_rows, row_losses
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import all_alike, weighted_rows
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 

@@ -23,11 +23,10 @@ from calibrant.inference.multiclass_tests import VectorTest
 from calibrant.inference.multiplicity import first_rank
 from calibrant.inference.multiscale import LIMIT, MultiScale
 from calibrant.inference.sample import LEAST_CLUSTERS, Sample, cluster_labels, require_clusters
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, log_odds
 from calibrant.numerics.cells import PooledCells
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import design_effects
-from calibrant.numerics.special import log_odds
 from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.results.target import takes_columns

@@ -22,10 +22,9 @@ from calibrant.inference.groupings import MOST, periods_of
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import cluster_labels, design_effect, sums_by
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds
 from calibrant.numerics.logistic.binary import affine
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Value, printable, text_table
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge, pooled_on

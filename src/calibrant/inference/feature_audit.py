@@ -19,12 +19,11 @@ from calibrant.data.validation import UnsupportedPredictions, fail
 from calibrant.inference.calibration_tests import ClusteredScore
 from calibrant.inference.sample import LEAST_CLUSTERS
 from calibrant.inference.segments import Segment, segments
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit
 from calibrant.numerics.boosting import Growth, table_p_value
 from calibrant.numerics.confidence_limits import sum_of_units_tail, weighted_tail
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import importance_weights, weighted_rows
-from calibrant.numerics.special import expit
 from calibrant.recalibrate.feature_map import CodedRows, FeatureMap, Path, corrections, fitted_stage, log_losses
 from calibrant.recalibrate.model_averaging import held_out_estimate
 from calibrant.results.estimate import Estimate, Interval, Significance, plain_fields, printable

@@ -25,12 +25,11 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.sample import row_clusters
 from calibrant.inference.validation_intervals import ProfileLikelihood
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, expit, log_odds
 from calibrant.numerics.binary_inversion import Limits
 from calibrant.numerics.cells import FEW_EVENTS, MOST_CLUSTERS, FineSample, PooledCells
 from calibrant.numerics.logistic.binary import affine, logistic_fit
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Component, Estimate, Interval, Side, Significance
 from calibrant.results.target import Target, declared_by, name_of
 

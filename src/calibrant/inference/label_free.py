@@ -15,11 +15,10 @@ from calibrant.data.predictions import Binary, Confidence
 from calibrant.data.validation import fail
 from calibrant.inference.multiplicity import between_groups
 from calibrant.inference.sample import sums_by
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, expit, log_odds
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator, normal_draws
 from calibrant.numerics.rows import effective_n
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval, Significance, text_table
 
 Shift = Literal["label"]

@@ -15,10 +15,9 @@ from calibrant.data.features import Feature, FeatureCodes, coded
 from calibrant.data.validation import fail
 from calibrant.inference.forecast_intervals import wilson_limits
 from calibrant.inference.multiplicity import holm
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit
 from calibrant.numerics.confidence_limits import event_tail, sum_of_units_tail, weighted_tail
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit
 from calibrant.recalibrate.feature_map import SCORE, CodedRows
 from calibrant.results.estimate import Interval, printable
 

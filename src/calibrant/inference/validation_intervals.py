@@ -16,10 +16,9 @@ from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import right_answers
 from calibrant.estimators.validation_study import joint_fit, probability_cells, recalibration_line
 from calibrant.inference import sample as samples
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds
 from calibrant.numerics.cells import too_few_clusters
 from calibrant.numerics.logistic.binary import LogisticLine, affine
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate, Interval, Side, plain_fields, printable, text_table
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable

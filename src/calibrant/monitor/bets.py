@@ -60,9 +60,8 @@ from calibrant._version import __version__
 from calibrant.data.predictions import Binary
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit
 from calibrant.numerics.rows import row_blocks
-from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 

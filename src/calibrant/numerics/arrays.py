@@ -1,4 +1,4 @@
-"""Types of arrays, and the sizes at which one way to compute takes over from another.
+"""Types of arrays, elementary functions of them, and the sizes at which one way to compute takes over from another.
 
 The sizes were measured, and none of them changes what is estimated: below and above, results agree to rounding, to the
 width of a grid cell, or to Monte Carlo error, as each line says.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
@@ -53,3 +53,94 @@ GAP_CELL_ROWS = 1 << 16
 #: having its cell computed: the same cells. Speed: benchmarks/fast.py; no result depends on it but for the rounding of
 #: sums.
 SORTED_ROWS_PER_CELL = 4
+
+#: Logarithms of probabilities are floored here, so that 0 has a logit. Derived: that of the smallest normal float32.
+LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+
+#: Up to this many columns a maximum is taken column by column: NumPy's reductions of short rows are slow. Speed:
+#: benchmarks/fast.py; no result depends on it.
+_FEW = 16
+
+
+def expit(x: Any) -> Floats:
+    """1 / (1 + exp(-x)); exactly 0 where the exponential overflows."""
+    p = np.empty(np.shape(x))
+    np.negative(x, out=p)
+    with np.errstate(over="ignore"):
+        np.exp(p, out=p)
+    p += 1
+    result: Floats = np.reciprocal(p, out=p)[()]  # a number for a number
+    return result
+
+
+def softplus(x: Floats, p: Floats | None = None) -> Floats:
+    """Log of 1 + exp(x), to 1e-16, from p = expit(x): five times as fast as `np.logaddexp`, which keeps all digits."""
+    p = expit(x) if p is None else p
+    found = np.maximum(p, 1 - p)
+    np.log(found, out=found)
+    return np.subtract(np.maximum(x, 0.0), found, out=found)
+
+
+def log_odds(probability: ArrayLike) -> Floats:
+    """Log of p / (1 - p); 0 and 1 are minus and plus infinity, and small p keep their digits."""
+    p = np.asarray(probability, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def clipped_log_odds(p: NDArray[Any], *, floor: float = LOG_FLOOR) -> Floats:
+    """Log of p / (1 - p), with both logarithms floored: 0 and 1 are finite, -87.3 and 87.3 by default."""
+    p = p.astype(np.float64, copy=False)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(p), floor) - np.maximum(np.log1p(-p), floor)
+
+
+def floored_log(p: Floats) -> Floats:
+    """Logarithm of p, of 0 too: -87.3."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(p), LOG_FLOOR)
+
+
+def log_probability(z: Any) -> Floats:
+    """Log of p at log odds z."""
+    return -np.logaddexp(0.0, -np.asarray(z, dtype=np.float64))
+
+
+def log_complement(z: Any) -> Floats:
+    """Log of 1 - p at log odds z."""
+    return -np.logaddexp(0.0, np.asarray(z, dtype=np.float64))
+
+
+def times(factor: float, values: Floats) -> Floats:
+    """Product with 0 * infinity = 0, so that a curve without a slope has none at the ends either."""
+    return factor * values if factor else np.zeros_like(values)
+
+
+def row_sum(values: Reals) -> Reals:
+    """Sum of each row, as a column."""
+    return values @ np.ones((values.shape[1], 1), values.dtype)
+
+
+def row_max(values: Reals) -> Reals:
+    """Maximum of each row, as a column."""
+    if values.shape[1] > _FEW:
+        return values.max(axis=1, keepdims=True)
+    largest = values[:, 0].copy()
+    for column in range(1, values.shape[1]):
+        np.maximum(largest, values[:, column], out=largest)
+    return largest[:, None]
+
+
+def softmax(logits: Reals) -> Reals:
+    """Exponentials of the logits of each row, divided by their sum; a new array of the same precision."""
+    p = logits - row_max(logits)
+    np.exp(p, out=p)
+    p /= row_sum(p)
+    return p
+
+
+def log_softmax(logits: Reals) -> Reals:
+    """Logits less the logarithm of the sum of their exponentials, row by row; in the precision of the logits."""
+    shifted = logits - row_max(logits)
+    shifted -= np.log(row_sum(np.exp(shifted)))
+    return shifted

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit
 from calibrant.numerics.confidence_limits import event_tail
-from calibrant.numerics.special import expit
 
 Columns = Sequence[NDArray[np.uint8]]
 Places = NDArray[np.int64]

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, gammainc, gammaincinv, ndtr, ndtri, stdtr
 
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.special import expit, log_odds
+from calibrant.numerics.arrays import Floats, expit, log_odds
 
 #: The last step of Newton's method is the one from where the logarithm of the tail is off by at most the first, since
 #: it squares what is off; or one that is below the rounding of a share, or below any share that matters. Derived: the

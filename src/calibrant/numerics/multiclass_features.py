@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.sparse import csr_array
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, log_softmax, row_sum
 from calibrant.numerics.rows import row_blocks
 from calibrant.numerics.smoothers import kernel_basis, matern
-from calibrant.numerics.special import log_softmax, row_sum
 
 #: Up to this many classes all are entries; with more, this many leading ones are, and bands of ranks. Test:
 #: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.

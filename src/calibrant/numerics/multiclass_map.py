@@ -38,11 +38,10 @@ from numpy.typing import NDArray
 from calibrant.numerics import multiclass_features
 from calibrant.numerics import multiclass_matrices as matrices
 from calibrant.numerics import simplex_kernels as neighbours
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.arrays import LOG_FLOOR, Codes, Floats, Reals, Singles, log_softmax
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import row_blocks
 from calibrant.numerics.simplex_kernels import References, SimplexKernels, Trial
-from calibrant.numerics.special import LOG_FLOOR, log_softmax
 
 #: First precision of the blocks: slope, functions of the own logit, interactions, top classes, class intercepts, class
 #: slopes. Test: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.

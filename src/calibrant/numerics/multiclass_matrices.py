@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from scipy.optimize import fmin_l_bfgs_b, minimize
 from scipy.sparse import csr_array
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, log_softmax, row_max, row_sum, softmax
 from calibrant.numerics.multiclass_features import LEADING
-from calibrant.numerics.special import log_softmax, row_max, row_sum, softmax
 
 #: Precisions that are tried, strong to weak. Test:
 #: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.

@@ -20,9 +20,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, expit, log_softmax, softmax
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit, log_softmax, softmax
 
 #: Numbers of neighbours used, and the number of rows searched for them. Test:
 #: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.

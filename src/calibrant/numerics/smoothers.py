@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import compiled
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, clipped_log_odds, expit, log_softmax
 from calibrant.numerics.logistic.stacked import LogisticFits, logistic_fits, unfitted
 from calibrant.numerics.sorting import SortedRows, positives_between
-from calibrant.numerics.special import clipped_log_odds, expit, log_softmax
 
 #: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are not binned. Test:
 #: tests/numerics/test_smoothers.py::test_curves_fitted_with_these_constants.

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, expit, log_odds
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.numerics.smoothers import pool_adjacent_violators
-from calibrant.numerics.special import expit, log_odds
 from calibrant.recalibrate.base import BinaryMap
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, mixture, polynomial
 from calibrant.recalibrate.expressions import expit as expit_expression

@@ -14,10 +14,9 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, softmax
 from calibrant.numerics.logistic.stacked import logistic_fits, unfitted
 from calibrant.numerics.smoothers import matern, nystrom_root
-from calibrant.numerics.special import expit, softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Sample
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, kept_from_certainty
 from calibrant.recalibrate.expressions import expit as expit_expression

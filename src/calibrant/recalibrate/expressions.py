@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.features import Feature
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import LOG_FLOOR, Floats
 from calibrant.numerics.boosting import NO_CUT, Table
-from calibrant.numerics.special import LOG_FLOOR
 from calibrant.recalibrate.inputs import LARGEST_LOGIT, Scores
 
 #: Exponents are kept within this range: PostgreSQL refuses the exponentials of larger ones, and of smaller ones too.

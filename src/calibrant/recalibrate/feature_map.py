@@ -14,12 +14,11 @@ from calibrant.data import groups, validation
 from calibrant.data.features import Feature, FeatureCodes, coded
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, clipped_log_odds, expit, softplus
 from calibrant.numerics.boosting import NO_CUT, Growth, Layout, Table, Trees, boosted_tables, boosted_trees, leaves
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error
-from calibrant.numerics.special import clipped_log_odds, expit, softplus
 from calibrant.recalibrate import expressions
 from calibrant.recalibrate.auto import Auto
 from calibrant.recalibrate.base import BinaryMap, fitted, predicted

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.validation import class_probabilities, fail
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import LOG_FLOOR, Floats, clipped_log_odds, expit, floored_log, softmax
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
-from calibrant.numerics.special import LOG_FLOOR, clipped_log_odds, expit, floored_log, softmax
 from calibrant.table.bintable import BinTable, require_rows
 
 Input = Literal["probabilities", "logits"]

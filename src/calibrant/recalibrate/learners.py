@@ -18,10 +18,9 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import LOG_FLOOR, Codes, Floats, expit, softmax
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.numerics.rows import effective_n
-from calibrant.numerics.special import LOG_FLOOR, expit, softmax
 from calibrant.recalibrate.base import (
     Recalibrator,
     event_or_classes,

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, expit, softmax, softplus
 from calibrant.numerics.logistic.binary import RIDGE, logistic_fit, nonnegative_logistic_fit
 from calibrant.numerics.logistic.multinomial import inverse_temperature, inverse_temperature_of_cells
 from calibrant.numerics.logistic.stacked import LogisticFits, logistic_fits
-from calibrant.numerics.special import expit, softmax, softplus
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, polynomial
 from calibrant.recalibrate.expressions import expit as expit_expression

@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.special import softmax
+from calibrant.numerics.arrays import Codes, Floats, softmax
 from calibrant.recalibrate.base import Identity, Recalibrator, Sample, fitted_each, predicted
 from calibrant.recalibrate.inputs import Scores
 from calibrant.results.estimate import Estimate, Interval

@@ -15,9 +15,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import LOG_FLOOR, Codes, Floats, floored_log, log_softmax, softmax
 from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss, minimise
-from calibrant.numerics.special import LOG_FLOOR, floored_log, log_softmax, softmax
 from calibrant.recalibrate import expressions
 from calibrant.recalibrate.base import Recalibrator, fitted, predicted
 from calibrant.recalibrate.export import predicted_expressions

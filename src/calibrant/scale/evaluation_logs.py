@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Confidence
 from calibrant.data.validation import Mask, fail
-from calibrant.numerics.special import softmax
+from calibrant.numerics.arrays import softmax
 
 Kind = Literal["lm-evaluation-harness", "Inspect", "HELM", "OpenAI batch"]
 

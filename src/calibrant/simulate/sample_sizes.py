@@ -20,9 +20,8 @@ from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.reliability import of_one_score
 from calibrant.inference.sample import Sample
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit, log_odds
 from calibrant.results.target import Estimator, declared_by, name_of, norm_of
 from calibrant.simulate.estimation_bias import estimates
 from calibrant.simulate.score_distributions import EmpiricalScores, Scores

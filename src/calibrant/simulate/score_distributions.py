@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.validation import fail
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.special import log_complement, log_odds, log_probability
+from calibrant.numerics.arrays import Floats, log_complement, log_odds, log_probability
 
 #: Tails lighter than exp(-REACH) are left out of integrals. Derived: exp(-42) = 6e-19 is lost in double precision.
 _REACH = 42.0

@@ -24,9 +24,8 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds, log_softmax
 from calibrant.numerics.random_draws import generator, scikit_learn_seed
-from calibrant.numerics.special import expit, log_odds, log_softmax
 from calibrant.simulate.score_distributions import LogitMixtureScores, normal_mean
 from calibrant.simulate.worlds import Curve, IdentityCurve, Seed, TemperatureCurve, World
 

@@ -16,10 +16,9 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import ece
 from calibrant.inference.multiscale import MultiScale
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, log_complement, log_probability
+from calibrant.numerics.arrays import log_odds as odds_of
 from calibrant.numerics.logistic.binary import affine, logistic_fit
-from calibrant.numerics.special import log_complement, log_probability
-from calibrant.numerics.special import log_odds as odds_of
 from calibrant.results.estimate import Significance, text_table
 from calibrant.results.target import Estimator, name_of
 from calibrant.simulate.estimation_bias import estimates

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import fail
 from calibrant.estimators.binned import check_norm
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_complement, log_odds, log_probability, times
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.special import expit, log_complement, log_odds, log_probability, times
 from calibrant.simulate.score_distributions import BetaScores, FixedScores, Scores
 
 Seed = int | np.random.SeedSequence

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from calibrant.data.validation import fail
 from calibrant.numerics import binned_sums
 from calibrant.numerics.acceleration import compiled
-from calibrant.numerics.arrays import CHUNK, SORTED_ROWS_PER_CELL
+from calibrant.numerics.arrays import CHUNK, SORTED_ROWS_PER_CELL, expit
 from calibrant.numerics.rows import SUMS, Rows, extremes
-from calibrant.numerics.special import expit
 from calibrant.table.binning import CellSums, EqualWidth, Grid, HybridGrid, LogGrid
 
 #: Rows that wait, per cell of the grid: enough that the work per cell is small compared with the work per row.

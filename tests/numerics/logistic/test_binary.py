@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from calibrant.numerics.arrays import expit as expit_of_special
 from calibrant.numerics.logistic import binary as logistic_line
 from calibrant.numerics.logistic.binary import (
     RIDGE,
@@ -14,7 +15,6 @@ from calibrant.numerics.logistic.binary import (
     nonnegative_logistic_fit,
     positive_unlabeled_fit,
 )
-from calibrant.numerics.special import expit as expit_of_special
 
 
 def cells(n=200, seed=0):

@@ -8,9 +8,9 @@ from scipy.special import log_softmax as log_softmax_of_special
 from scipy.special import softmax
 
 import calibrant as cal
+from calibrant.numerics.arrays import log_softmax
 from calibrant.numerics.logistic import multinomial as multinomial_loss
 from calibrant.numerics.logistic.multinomial import MatrixLogLoss, MultinomialLines, Penalty, VectorLogLoss, minimise
-from calibrant.numerics.special import log_softmax
 from calibrant.recalibrate import Temperature
 
 PENALTY = Penalty(intercept=0.3, diagonal=0.7, off_diagonal=1.1)

@@ -7,7 +7,7 @@ from scipy import stats
 import calibrant as cal
 from calibrant.inference.groupings import groupings
 from calibrant.inference.inversion.binary import Inversion
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.evidence import headline_error
 from calibrant.reporting.sections.groups import (

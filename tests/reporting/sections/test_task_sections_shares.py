@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.sections.task_sections import SHARE_BINS, shares_section
 

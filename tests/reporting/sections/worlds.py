@@ -3,7 +3,7 @@
 import numpy as np
 
 import calibrant as cal
-from calibrant.numerics.special import expit
+from calibrant.numerics.arrays import expit
 from calibrant.reporting.evidence import Part
 
 

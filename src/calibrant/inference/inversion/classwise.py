@@ -15,9 +15,8 @@ from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import fail
 from calibrant.inference.multiclass_tests import independent_rows
 from calibrant.numerics import inversion as engine
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, floored_log, softmax
 from calibrant.numerics.random_draws import categorical_draws, generator
-from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 

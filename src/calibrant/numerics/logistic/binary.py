@@ -11,9 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from calibrant.numerics.arrays import CHUNK, Floats
+from calibrant.numerics.arrays import CHUNK, Floats, expit, softplus
 from calibrant.numerics.logistic.stacked import Fit, crossing, minimum
-from calibrant.numerics.special import expit, softplus
 
 #: Ridge per unit of weight, on standardised features, towards the starting map: separable data then have a finite
 #: optimum (probabilities of about 1e-8 from 0 and 1). Derived: it moves no other coefficient by more than about 1e-9,

@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import compiled
-from calibrant.numerics.arrays import CHUNK, Codes, Floats
+from calibrant.numerics.arrays import CHUNK, Codes, Floats, expit
 from calibrant.numerics.logistic.stacked import crossing, minimum
-from calibrant.numerics.special import expit
 
 #: Numbers worked on at once. Speed: a pass over them stays in the second-level cache; no result depends on it.
 _BLOCK = 1 << 16

@@ -10,8 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.special import expit, softplus
+from calibrant.numerics.arrays import Codes, Floats, expit, softplus
 
 #: Multiplications up to which OpenBLAS uses one thread. Reference: OpenBLAS, interface/gemm.c, SMP_THRESHOLD_MIN times
 #: GEMM_MULTITHREAD_THRESHOLD.

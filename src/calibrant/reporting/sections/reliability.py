@@ -16,12 +16,11 @@ from calibrant.data.predictions import Binary
 from calibrant.data.validation import fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, expit, log_odds
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.equal_mass import equal_mass_places, positions_of, sums_between
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.smoothers import pool_adjacent_violators
-from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting import contents
 from calibrant.reporting.contents import Bin, CannotBuild
 from calibrant.reporting.evidence import FEW_SCORES, Part
