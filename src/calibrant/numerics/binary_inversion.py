@@ -15,18 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 
+from calibrant.numerics import cells as pooled
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.cells import (
-    AT_ONCE,
-    FEW_EVENTS,
-    CellNoise,
-    ClusterNoise,
-    FineSample,
-    PooledCells,
-    Resolution,
-    effective_clusters,
-    too_few_clusters,
-)
 from calibrant.numerics.confidence_limits import mean_gap_size_limit
 from calibrant.numerics.fitted_gaps import SmoothPart
 from calibrant.numerics.inversion import SHAPE_KNOTS, HatFit, Numbers, tail_risk
@@ -70,7 +60,7 @@ class DualBound(ABC):
     """
 
     part: SmoothPart
-    noise: CellNoise
+    noise: pooled.CellNoise
 
     @property
     @abstractmethod
@@ -194,7 +184,7 @@ class RowDual(DualBound):
 
     def _psi(self, gaps: Floats) -> Floats:
         """ψ of columns of gaps, some of them at a time, which take a quarter of the time of all."""
-        share, others, columns = self.part.cells.share, 1 - 1 / FOLDS, max(1, AT_ONCE // len(gaps))
+        share, others, columns = self.part.cells.share, 1 - 1 / FOLDS, max(1, pooled.AT_ONCE // len(gaps))
         scale, own = (others / self.error)[:, None], others * share * self._own * self.variance / self.error
         found = np.empty(gaps.shape[1])
         for start in range(0, len(found), columns):
@@ -214,7 +204,7 @@ class RowDual(DualBound):
 class ClusterDual(DualBound):
     """ψ of whole clusters, dealt to the folds in turn by their size: neither names nor the seed divide them."""
 
-    noise: ClusterNoise
+    noise: pooled.ClusterNoise
 
     @cached_property
     def observed(self) -> float:
@@ -298,7 +288,7 @@ class MisfitBound:
     noise; its upper limit adds the noise that a low quantile of the simulated sum leaves room for.
     """
 
-    resolution: Resolution
+    resolution: pooled.Resolution
     noise: Floats
     shape: Floats
     risk: float
@@ -341,7 +331,7 @@ class MisfitBound:
 
 
 def largest_norms(
-    cells: PooledCells, shape: Floats, size: Floats, misfit: Floats, level: Floats, norm: float
+    cells: pooled.PooledCells, shape: Floats, size: Floats, misfit: Floats, level: Floats, norm: float
 ) -> Floats:
     r"""Largest norm of a gap whose fitted part has the shape and these sizes, and whose misfit has these squares.
 
@@ -364,7 +354,7 @@ def largest_norms(
     return np.asarray((cells.share @ np.maximum(gap, low * unit) ** norm) ** (1 / norm))
 
 
-def _differences(cells: PooledCells, weight: Floats, sigma: Floats) -> float:
+def _differences(cells: pooled.PooledCells, weight: Floats, sigma: Floats) -> float:
     """Squared differences between the neighbours of cells of several scores, less their noise."""
     if len(weight) <= 4:
         return 0.0
@@ -392,7 +382,7 @@ BEYOND, MOST_DRAWS = 2, 2000
 class Limits:
     """Lower and upper limits of the true error of one sample, in several norms."""
 
-    sample: FineSample
+    sample: pooled.FineSample
     norms: tuple[float, ...]
     risk: float
     told: float
@@ -403,7 +393,7 @@ class Limits:
     @classmethod
     def of(
         cls,
-        sample: FineSample,
+        sample: pooled.FineSample,
         draws: int,
         seed: int,
         *,
@@ -423,7 +413,7 @@ class Limits:
     def silent(self) -> bool:
         """Whether there are too few clusters to say anything."""
         weight = self.sample.weight
-        return weight is not None and too_few_clusters(weight.sum(axis=1))
+        return weight is not None and pooled.too_few_clusters(weight.sum(axis=1))
 
     def excludes_zero(self, norm: float) -> bool:
         """Whether the lower limit may be above 0, which takes less time than the limit itself."""
@@ -478,7 +468,7 @@ class Limits:
         heaviest = None
         if weight is not None:
             by_cluster = weight.sum(axis=1)
-            if effective_clusters(by_cluster) < 1 - np.log2(self.risk):
+            if pooled.effective_clusters(by_cluster) < 1 - np.log2(self.risk):
                 return 0.0
             heaviest = float(by_cluster.max())
         return mean_gap_size_limit(
@@ -495,7 +485,7 @@ class Limits:
         cells = self.sample.cells
         rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
         events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)
-        if min(events, others) >= FEW_EVENTS:
+        if min(events, others) >= pooled.FEW_EVENTS:
             return 0.0
         highest = float(betaincinv(events + 1, others, 1 - self.risk)) if others > 0 else 1.0
         lowest = float(betaincinv(events, others + 1, self.risk)) if events > 0 else 0.0
@@ -515,7 +505,7 @@ class Limits:
         return SmoothPart(sample.cells, noise, fixed, ample, fit, shape, size, norms, self.told, farther=self.farther)
 
     @cached_property
-    def _slow(self) -> FineSample:
+    def _slow(self) -> pooled.FineSample:
         """The sample in cells that are fine enough for what varies as slowly as the fit."""
         fit = self.resolution.fit
         return self.sample if fit.identity else self.sample.merged(max(SMOOTH_CELLS, CELLS_PER_KNOT * round(fit.knots)))
@@ -531,18 +521,18 @@ class Limits:
         return [self.smooth.upper(k) for k in range(len(self.norms))]
 
     @cached_property
-    def _noise(self) -> CellNoise:
+    def _noise(self) -> pooled.CellNoise:
         return self.sample.noise(self.draws, self.seed)
 
     @cached_property
-    def _fixed(self) -> CellNoise:
+    def _fixed(self) -> pooled.CellNoise:
         """Noise that is the same for every seed, by which is decided what an end would otherwise jump with."""
         return self._noise if self.seed == 0 else self.sample.noise(self.draws, 0)
 
     @cached_property
-    def resolution(self) -> Resolution:
+    def resolution(self) -> pooled.Resolution:
         """The fits of the gap, and the one that was chosen."""
-        return Resolution.of(self.sample.cells, self._fixed)
+        return pooled.Resolution.of(self.sample.cells, self._fixed)
 
     @cached_property
     def _drawn(self) -> Floats:

@@ -137,9 +137,8 @@ def _position(share: Floats, predicted: Floats, free: Flags) -> Floats:
     position = np.zeros_like(share)
     if free.any():
         own, chance = share[free], np.clip(predicted[free], 0.0, 1.0)
-        ranks = [
-            inversion.unit_scaled(inversion.mid_ranks(weight)) for weight in (own, own * np.sqrt(chance * (1 - chance)))
-        ]
+        weights = own, own * np.sqrt(chance * (1 - chance))
+        ranks = [inversion.unit_scaled(inversion.mid_ranks(weight)) for weight in weights]
         position[free] = (ranks[0] + ranks[1]) / 2
     return position
 

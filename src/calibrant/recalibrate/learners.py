@@ -21,14 +21,7 @@ from calibrant.data.validation import fail
 from calibrant.numerics.arrays import LOG_FLOOR, Codes, Floats, expit, softmax
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.numerics.rows import effective_n
-from calibrant.recalibrate.base import (
-    Recalibrator,
-    event_or_classes,
-    fitted,
-    library_of,
-    predicted,
-    with_missing_classes,
-)
+from calibrant.recalibrate import base
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Quadratic
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, normalised_logs
@@ -69,7 +62,7 @@ class TrainingRows:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Boosted(Recalibrator):
+class Boosted(base.Recalibrator):
     """Base of the boosted maps: folds, the average, and the smooth map."""
 
     #: How many trees, plain and warm-started, and the rounds without gain that stop them.
@@ -89,7 +82,7 @@ class Boosted(Recalibrator):
             if value is not None and value < minimum:
                 fail(f"{name} must be at least {minimum}, got {value!r}.", ValueError)
         self._import()
-        rows = TrainingRows(event_or_classes(scores), self._start(scores), codes, weight)
+        rows = TrainingRows(base.event_or_classes(scores), self._start(scores), codes, weight)
         counts = np.bincount(codes, weights=weight, minlength=scores.classes)
         self.rates_ = (counts + 1) / (counts.sum() + len(counts))
         out = np.empty((len(scores), scores.classes))
@@ -100,19 +93,19 @@ class Boosted(Recalibrator):
             self.models_.append(model)
             out[held] = self._probabilities(model, scores.take(held))
         template = Quadratic(laplace=1.0) if scores.classes == 2 else StructuredMatrixScaling(laplace=1.0)
-        self.step_ = fitted(template, Scores(out, logits=False), codes, weight)
+        self.step_ = base.fitted(template, Scores(out, logits=False), codes, weight)
 
     def _predict(self, scores: Scores) -> Floats:
         mean = np.zeros((len(scores), scores.classes))
         for model in self.models_:
             mean += self._probabilities(model, scores)
-        return predicted(self.step_, Scores(mean / len(self.models_), logits=False))
+        return base.predicted(self.step_, Scores(mean / len(self.models_), logits=False))
 
     def _probabilities(self, model: Any, scores: Scores) -> Floats:
         """Probabilities of one model; a fold with nothing to learn has none and changes nothing."""
         if model is None:
             return scores.probabilities if self.warm_started else np.tile(self.rates_, (len(scores), 1))
-        raw, start = self._raw(model, event_or_classes(scores)), self._start(scores)
+        raw, start = self._raw(model, base.event_or_classes(scores)), self._start(scores)
         raw = raw if start is None else raw + start
         if scores.classes > 2:
             return softmax(raw)
@@ -130,7 +123,7 @@ class Boosted(Recalibrator):
         return self._trees[self.warm_started] if self.trees is None else self.trees
 
     def _import(self) -> Any:
-        return library_of(self, self._library, extra="boost")
+        return base.library_of(self, self._library, extra="boost")
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
@@ -327,7 +320,7 @@ class LightGBM(Boosted):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _InContext(Recalibrator):
+class _InContext(base.Recalibrator):
     """Base of the in-context maps: the rows are the parameters, the weights of the network are read from a file."""
 
     _library: ClassVar[str]
@@ -343,7 +336,7 @@ class _InContext(Recalibrator):
     seed: int = 0
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        self.rows_, self.codes_ = _repeated(event_or_classes(scores), codes, weight)
+        self.rows_, self.codes_ = _repeated(base.event_or_classes(scores), codes, weight)
         self._network = self._fitted_network()
 
     def _predict(self, scores: Scores) -> Floats:
@@ -351,8 +344,8 @@ class _InContext(Recalibrator):
             self._network = self._fitted_network()
         p = np.ones((len(scores), 1))
         if self._network is not None:
-            p = np.asarray(self._network.predict_proba(event_or_classes(scores)), dtype=np.float64)
-        return with_missing_classes(p, np.unique(self.codes_), len(self.classes_), self.weight_)
+            p = np.asarray(self._network.predict_proba(base.event_or_classes(scores)), dtype=np.float64)
+        return base.with_missing_classes(p, np.unique(self.codes_), len(self.classes_), self.weight_)
 
     def _params(self) -> dict[str, Any]:
         """Without the place of the weights: it is of this machine, and a file must not choose what is executed."""
@@ -368,7 +361,7 @@ class _InContext(Recalibrator):
 
     def _fitted_network(self) -> Any:
         """The network with the rows in its context; None where they hold one class only."""
-        library, weights = library_of(self, self._library, extra="foundation"), self._weights()
+        library, weights = base.library_of(self, self._library, extra="foundation"), self._weights()
         if len(np.unique(self.codes_)) < 2:
             return None
         return self._classifier(library, weights).fit(self.rows_, self.codes_)
