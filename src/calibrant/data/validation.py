@@ -129,11 +129,9 @@ def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def probabilities(
-    name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False, remedy: str = ""
-) -> NDArray[Any]:
+def probabilities(name: str, values: ArrayLike, *, clip: bool = False, remedy: str = "") -> NDArray[Any]:
     """One column of numbers in [0, 1]; `remedy` is said where they are not, and not by rounding."""
-    array = _floats(name, one_dimension(name, as_array(name, values), length))
+    array = _floats(name, one_dimension(name, as_array(name, values), None))
     if _in_unit_interval_by_bits(array):
         return array
     return in_unit_interval(name, _finite(name, array), clip=clip, remedy=remedy)
@@ -353,13 +351,13 @@ def of_log_odds(name: str, values: Any) -> NDArray[Any]:
     return expit(odds.astype(np.float64, copy=False)).astype(odds.dtype, copy=False)
 
 
-def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:
+def label_shares(matrix: NDArray[Any]) -> Floats:
     """Outcomes with one column per class: a single 1 per row, or probabilities."""
     sums = matrix.sum(axis=1, dtype=np.float64)
     valid = _within(matrix, 0.0) & (np.abs(sums - 1) <= SUM_TOLERANCE)
     remedy = " If more than one class can be true for a row, use one Binary task per class."
     rule = "with one column per class must have a single 1 per row, or probabilities that sum to 1"
-    require(name, matrix, valid, rule, remedy=remedy)
+    require("y_true", matrix, valid, rule, remedy=remedy)
     return matrix.astype(np.float64)
 
 

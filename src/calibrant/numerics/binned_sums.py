@@ -42,10 +42,7 @@ def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
 
 
 def equal_width_indexer(edges: Floats, most: int = CHUNK) -> Indexer:
-    """`equal_width_index` for chunk after chunk of at most this many rows: each call overwrites the result of the last.
-
-    Allocating memory would cost as much as the arithmetic.
-    """
+    """`equal_width_index` for chunks of at most this many rows: each call overwrites the result of the last."""
     scratch = np.empty(most, np.float32), np.empty(most, np.float32), np.empty(most, np.int32)
     return partial(_equal_width_index, edges=edges, scratch=scratch)
 

@@ -222,10 +222,7 @@ class SortedSamples:
         return int(fast.largest_rising(*rows, running, _ORDER_CHECK, self.n)) or self.n
 
     def _at_most(self, samples: Ranks, values: Floats) -> Ranks:
-        """How many scores of each of these samples are at most the value: all bisections at once.
-
-        All of them halve the same length, so none can leave its sample and none needs an upper end.
-        """
+        """How many scores of each of these samples are at most the value: all bisections at once, of one length."""
         flat, start = self.key.ravel(), samples * self.n
         at, length = start.copy(), self.n
         while length > 1:

@@ -243,12 +243,10 @@ class Path:
         hypotheses: Iterable[Any],
         simulate: Callable[[Any], tuple[float, Floats]],
         risk: float | tuple[float, float],
-        *,
-        steepness: float | None = None,
     ) -> Path:
         """From hypotheses, and the true error and the simulated statistics under each of them."""
         truth, drawn = zip(*(simulate(one) for one in hypotheses), strict=True)
-        return cls.of(np.array(truth), np.array(drawn), risk, steepness=steepness)
+        return cls.of(np.array(truth), np.array(drawn), risk)
 
     @classmethod
     def of(

@@ -306,20 +306,10 @@ def exponential(distance: Floats, length: float) -> Floats:
 
 
 def loess(x: Floats, y: Floats, weight: Floats, *, span: float = 0.75, degree: int = 2) -> Floats:
-    r"""Fitted values at every x of weighted polynomials around it.
+    r"""Fitted values at each x of weighted polynomials around it (Cleveland, Devlin 1988, Locally Weighted Regression).
 
-    The window around a point holds the share `span` of the weight nearest to it; inside, weights are tricube,
-    :math:`(1 - \lvert d / h \rvert^3)^3`. Every point has its own fit, so the cost is the square of their number.
-
-    References
-    ----------
-    Cleveland, Devlin (1988), Locally Weighted Regression.
-
-    Examples
-    --------
-    >>> x = np.linspace(0, 1, 50)
-    >>> bool(np.allclose(loess(x, x**2, np.ones(50)), x**2))  # quadratics are reproduced
-    True
+    The window around a point holds the share `span` of the weight nearest to it; inside, weights are tricube, (1 - |d /
+    h|³)³. The cost is the square of the number of points.
     """
     distance = np.abs(x[:, None] - x)
     order = np.argsort(distance, axis=1)

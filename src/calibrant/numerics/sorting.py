@@ -270,10 +270,7 @@ def rows_in(buckets: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.
 
 
 def selection_is_faster(rows: Rows, n: int) -> bool:
-    """Whether `equal_mass_sums` applies and is likely to beat a sort: half the time for a million rows and 15 bins.
-
-    It is not for few rows, nor where edges fall into the buckets of most rows: many bins, or scores in few buckets.
-    """
+    """Whether `equal_mass_sums` applies and is likely to beat a sort: not for few rows, many bins, or few scores."""
     size = len(rows.key)
     if not rows.plain_binary:
         return False

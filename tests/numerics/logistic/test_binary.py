@@ -70,8 +70,8 @@ def test_the_ridge_pulls_towards_the_start_in_units_of_the_columns():
 def test_the_optimum_does_not_depend_on_where_it_begins():
     design, weight, positive = cells()
     near, far = (
-        logistic_fit(design, weight=weight, positive=positive, start=np.zeros(2), begin=np.array(begin)).coefficients
-        for begin in ([0.0, 1.0], [-40.0, 60.0])
+        logistic_fit(design, weight=weight, positive=positive, start=np.array(start), ridge=0.0).coefficients
+        for start in ([0.0, 1.0], [-40.0, 60.0])
     )
     np.testing.assert_allclose(near, far, atol=1e-9)
 

@@ -248,11 +248,7 @@ _log_of_mantissa = horner(polynomial(np.log, 1.0, 2.0, 10))
 
 @inner
 def parts(a: Any) -> Any:
-    """The exponent of a positive normal number, with its bias and 2^52, and its mantissa.
-
-    Whole numbers below 2^52 become floats by their place in the bits of 2^52: arithmetic that every processor has for
-    vectors, as is all of the logarithms.
-    """
+    """The exponent of a positive normal number, with its bias and 2^52, and its mantissa; in operations of vectors."""
     bits = np.float64(a).view(np.uint64)
     return U64((bits >> _FRACTION) | _TO_FLOAT).view(np.float64), U64((bits & _MANTISSA) | _ONE).view(np.float64)
 

@@ -26,7 +26,6 @@ def logistic_fit(
     weight: Floats,
     positive: Floats,
     start: Floats,
-    begin: Floats | None = None,
     offset: Floats | None = None,
     penalty: Floats | None = None,
     ridge: float = RIDGE,
@@ -37,8 +36,7 @@ def logistic_fit(
               + \tfrac{\varrho W}{2} \lVert S(\beta - \beta_0)\rVert^2, \qquad \eta = X\beta + o
 
     where w and s are the weight of a cell and of its positives, S the root mean squares of the columns of X and
-    :math:`\beta_0` the start. Steps are halved until the loss falls, so the method converges from anywhere; it
-    begins at `begin`, or at the start.
+    :math:`\beta_0` the start. Steps are halved until the loss falls, so the method converges from anywhere.
     """
     total = float(weight.sum())
     scale = np.sqrt((weight @ design**2) / total)
@@ -54,7 +52,7 @@ def logistic_fit(
         slope = pull * (beta - start) + (0.0 if penalty is None else penalty @ beta)
         return loss + cost(beta), gradient + slope, curvature + fixed
 
-    found = minimum(derivatives, start if begin is None else begin, total)
+    found = minimum(derivatives, start, total)
     return replace(found, loss=found.loss - cost(found.coefficients))
 
 

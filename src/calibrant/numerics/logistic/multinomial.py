@@ -376,10 +376,7 @@ class MultinomialLines:
         return float(loss), gradient, found
 
     def fit(self, start: Floats, free: NDArray[np.bool_]) -> tuple[Floats, float, bool]:
-        """The most likely values of the free parameters, the loss there, and whether they were found.
-
-        They were if the loss is curved in every direction: where outcomes are separated, it is flat in one.
-        """
+        """The most likely free parameters, the loss there, and whether it is curved in every direction, as it must."""
         total, at = float(self.weight.sum()), start.copy()
         if not free.any():
             return at, float(self.chances(at)[1]), True
