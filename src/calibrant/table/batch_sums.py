@@ -122,12 +122,12 @@ class CompiledSums:
     """The same sums without a buffer and without a sort, in compiled loops."""
 
     def __init__(self, fast: ModuleType, grid: HybridGrid) -> None:
-        self._sums, self._labels = binned_sums.HybridSums(fast, grid.cells, grid.limit), fast.Labels()
+        self._sums, self._checked = binned_sums.HybridSums(fast, grid.cells, grid.limit), fast.checked
         self.take = self._sums.take
 
     def take_unchecked(self, y_true: Any, y_prob: Any) -> bool:
         """Add rows that nobody has checked; False, and no row is added, where it takes a closer look at them."""
-        if not binned_sums.plain_arrays(y_true, y_prob) or not self._labels.checked(y_prob, y_true):
+        if not binned_sums.plain_arrays(y_true, y_prob) or not self._checked(y_prob, y_true):
             return False
         self.take(y_true, y_prob)
         return True

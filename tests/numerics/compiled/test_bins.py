@@ -92,11 +92,10 @@ def test_arrays_that_are_strided_read_only_or_of_other_byte_order_are_measured_a
 @pytest.mark.parametrize("label", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_are_good_where_scores_lie_in_the_unit_interval_and_labels_are_0_or_1(dtype, label):
-    labels = loops.Labels()
     p, y = np.array([0.0, 0.5, 1.0], dtype), np.array([0, 1, 1], label)
-    assert labels.checked(p, y)
+    assert loops.checked(p, y)
     for bad in (np.nan, np.inf, -np.inf, -1e-30, 1 + 2**-20):
-        assert not labels.checked(np.array([0.5, bad, 0.5], dtype), y)
+        assert not loops.checked(np.array([0.5, bad, 0.5], dtype), y)
     for bad in (2, np.iinfo(label).max, np.iinfo(label).min):
-        assert labels.checked(p, np.array([0, bad, 1], label)) == (bad == 0)
-    assert labels.checked(p, y)
+        assert loops.checked(p, np.array([0, bad, 1], label)) == (bad == 0)
+    assert loops.checked(p, y)

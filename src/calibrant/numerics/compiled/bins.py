@@ -116,22 +116,15 @@ def good_rows(p: Any, y: Any, seen: Any) -> Any:
     return wrong
 
 
-class Labels:
-    """The union of the bits of all labels of a call: 0 or 1 only if every label is."""
+def _no_bits(y: Any | None) -> Any:
+    """Where the union of the bits of all labels is gathered, empty as yet: 0 or 1 only if every label is."""
+    return np.zeros(1, np.int64 if y is not None and y.dtype.itemsize == 8 else np.int32)
 
-    def __init__(self) -> None:
-        self._seen = np.zeros(1, np.int32), np.zeros(1, np.int64)
 
-    def of(self, y: Any | None) -> Any:
-        """Where the union is gathered, empty as yet."""
-        seen = self._seen[y is not None and y.dtype.itemsize == 8]
-        seen[0] = 0
-        return seen
-
-    def checked(self, p: Any, y: Any) -> bool:
-        """Whether all scores lie in [0, 1] and all labels are 0 or 1; rows with -0.0 are left to a closer look."""
-        seen = self.of(y)
-        return not (good_rows(p, y, seen) < 0 or seen[0] & ~1)
+def checked(p: Any, y: Any) -> bool:
+    """Whether all scores lie in [0, 1] and all labels are 0 or 1; rows with -0.0 are left to a closer look."""
+    seen = _no_bits(y)
+    return not (good_rows(p, y, seen) < 0 or seen[0] & ~1)
 
 
 class EqualWidthSums:
@@ -142,11 +135,10 @@ class EqualWidthSums:
         self._kept, self._totals = np.zeros((places, 2)), np.zeros((places, 2))
         self._lane = (np.arange(BLOCK) % LANES * places * 2).astype(np.int32)
         self._work = 1 / bins, self._lane, np.empty(BLOCK, np.uint32), np.zeros(LANES * places * 2), self._totals
-        self._labels = Labels()
 
     def add(self, p: Any, y: Any | None) -> bool:
         """Add any rows; False, and nothing is added, if one of them is bad."""
-        seen = self._labels.of(y)
+        seen = _no_bits(y)
         bad = _sums(p, y, seen, *self._work) < 0 or seen[0] & ~1
         if not bad:
             self._kept += self._totals

@@ -207,7 +207,7 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     grid, unsure = np.zeros(24), np.empty(3, np.int64)
     for label in (np.int8, np.int32, np.int64):
         equal_width(p, y.astype(label), 2)
-        bins.Labels().checked(p, y.astype(label))
+        bins.checked(p, y.astype(label))
         bins.hybrid(p, y.astype(label), 2, 1e-3, 0.1, 0.4, grid, grid.copy(), unsure)
     bins.gap_cells(p, y, 4, np.zeros(80), np.zeros(80), codes)
     bins.radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
