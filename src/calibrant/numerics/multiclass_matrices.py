@@ -12,9 +12,6 @@ cells by the cells of each other pair. With residuals r = y - q and log odds d o
 
 of every cell give :math:`X^2 = \sum G^2 / V`, and the table with the largest excess of it over its degrees of freedom
 adds :math:`\tfrac12 (1 - \mathrm{df}/X^2)\, G / V` to the logit of a and takes it from that of b.
-
-Without tables, 0.6 % of the L1 error and 1.5 % of the squared one is lost for AdaBoost on MNIST, and between 20 and 90
-points of the share recovered in worlds whose odds depend on the signs of others; see `multiclass_map`.
 """
 
 from __future__ import annotations

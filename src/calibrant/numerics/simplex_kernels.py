@@ -7,8 +7,7 @@ r"""Local corrections of a multiclass map: from the nearest training rows, and k
           g = (1 - s)\, q + s \sum_h v_h m_h .
 
 The weights v come from EM on training rows, which are left out of their own estimates (with all rows of their group).
-The share s is the weight of all kernels times the posterior probability that the average is better than q at all, from
-its gain in log-likelihood and in Brier score on the same rows. No label of a row that is predicted is used anywhere.
+The share s is the weight of all kernels times the posterior probability that the average is better than q at all.
 """
 
 from __future__ import annotations

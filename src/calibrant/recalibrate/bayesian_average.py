@@ -415,10 +415,6 @@ def broken_line(function: Callable[[Floats], Floats], points: Floats, *, toleran
 
     Intervals between the given points, the ends and the corners of the function, are halved until a line misses it at
     their quarters by at most `tolerance`.
-
-    >>> x, y = broken_line(np.square, np.array([0.0, 1.0]), tolerance=0.02)
-    >>> x
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     x = np.asarray(points, dtype=np.float64)
     places = _divided(x[:-1], x[1:])
