@@ -361,10 +361,7 @@ def _features(data: Judged) -> Floats:
 
 
 def _forecast(data: Judged) -> Floats:
-    """Cross-fitted probabilities of gold, drawn towards a constant by the regression of gold on them, held out.
-
-    A row of a labelled cluster has the fit without it, other rows the mean of all fits.
-    """
+    """Cross-fitted probabilities of gold, drawn towards a constant by the regression of gold on them, held out."""
     cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
     labelled, clusters = np.flatnonzero(data.known), np.unique(cluster[data.known])
     folds = min(FOLDS, len(clusters))

@@ -477,11 +477,7 @@ class Limits:
 
     @cached_property
     def _mean_gap_upper(self) -> float:
-        """The largest mean gap that the number of events does not exclude, if there are few events or non-events.
-
-        No norm is smaller than the mean gap. Without any event, no simulated gap looks too small, however large it is;
-        the binomial limits of the event rate (Clopper and Pearson) say what is excluded.
-        """
+        """The largest mean gap that the number of events allows (Clopper and Pearson), if few occurred or did not."""
         cells = self.sample.cells
         rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
         events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)

@@ -314,10 +314,7 @@ def _lines(cells: int) -> Floats:
 
 
 class _GridSums(ABC):
-    """The table of a grid: running sums, their totals, and a cell to spare.
-
-    `slope` is the number of cells per unit of the logarithm.
-    """
+    """The table of a grid: running sums, totals, and a cell to spare; `slope` is cells per unit of the logarithm."""
 
     def __init__(self, fast: ModuleType, cells: int, slope: float) -> None:
         self._fast = fast
@@ -404,10 +401,7 @@ class LogSums(_GridSums):
         super().__init__(fast, 2, per_fold)
 
     def take(self, key: NDArray[Any], predicted: NDArray[Any], observed: NDArray[Any]) -> bool:
-        """Add rows; False, and the sums are of no use, if their keys are not positive normal numbers or too far apart.
-
-        That is, if there would be more than `MOST_CELLS` cells.
-        """
+        """Add rows; False, and sums are of no use, if keys are no positive normal numbers or need over `MOST_CELLS`."""
         for rows in self._chunks(key, predicted, observed):
             while len(rows[0]):
                 scale = self._cells, float(self._per_fold), float(self._first), self._far

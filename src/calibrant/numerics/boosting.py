@@ -56,10 +56,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Growth:
-    """How many trees of how many levels; `ridge` is the information of no residual that is added to each leaf.
-
-    The rows of a leaf hold at least half as much.
-    """
+    """How many trees of how many levels; `ridge` is the information of no residual in a leaf, half of it the least."""
 
     trees: int
     depth: int

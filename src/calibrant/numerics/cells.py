@@ -119,10 +119,7 @@ class PooledCells:
         )
 
     def outcomes(self, probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
-        """Mean outcomes of simulated samples with this probability per cell, one sample per column.
-
-        Binomial; if weights make the effective count fractional, rescaled to the right variance.
-        """
+        """Mean outcomes of simulated samples with this probability per cell, one per column: binomial, rescaled."""
         whole = np.maximum(np.floor(self.count + 1e-9), 1.0)
         drawn = independent_counts(whole.astype(np.int64), probability, draws, rng)
         drawn /= whole[:, None]
@@ -420,10 +417,7 @@ class Resolution:
         return self.gaps[self.chosen]
 
     def p_value_of_zero(self, noise: CellNoise) -> float:
-        """The rank of the largest standardised norm at any resolution among those of calibrated samples.
-
-        A fine resolution is chosen when its norm looks large; this test allows for having looked at all of them.
-        """
+        """The rank of the largest standardised norm at any resolution among those of calibrated samples."""
         share, drawn = self.cells.share, noise.outcomes(self.cells.predicted)
         simulated = np.stack([share @ fit(drawn) ** 2 for fit in self.fits])
         mean, spread = simulated.mean(axis=1), np.maximum(simulated.std(axis=1), 1e-300)

@@ -45,10 +45,7 @@ class RunningWeight:
         return cls(np.cumsum(count if counts else weight), counts, atom)
 
     def cuts(self, n: int, rank: Rank = "floor") -> Floats:
-        """Positions among the cells that divide the weight into `n` bins of equal mass, without duplicates.
-
-        A cell that is not an atom may be cut at a fraction of it.
-        """
+        """Positions that divide the weight into `n` bins of equal mass, without duplicates; no atom is cut inside."""
         running, total = self.running, self.running[-1]
         target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
         if self.counts and total < 2**53 / n:
@@ -205,10 +202,7 @@ class SortedSamples:
         return np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1, [self.n]])
 
     def largest_rising(self) -> int | None:
-        """Of a single sample, the last number of equal-mass bins before the first whose mean outcomes fall.
-
-        Needs a compiled loop; None where there is none.
-        """
+        """The last number of equal-mass bins before the first whose mean outcomes fall; None if not compiled."""
         fast = compiled(self.n, saves=4.0)
         if fast is None:
             return None

@@ -102,11 +102,7 @@ class SmoothPart:
         return Steps(direction, multiples, paths)
 
     def _beyond_draws(self, gap: Floats) -> float:
-        """What lies at most between the last quantile that the draws tell and the one that is asked for.
-
-        By the Gaussian isoperimetric inequality (see `numerics.inversion.Path`); skewness adds to the quantiles of
-        counts (Cornish and Fisher).
-        """
+        """What lies at most between the last quantile that draws tell and the one asked for (see `inversion.Path`)."""
         probability = self.noisy(np.clip(self.cells.predicted - gap, 0.0, 1.0))
         unit = self.cells.share / self.cells.count
         size = np.abs(gap) - self.cells.share @ np.abs(gap)

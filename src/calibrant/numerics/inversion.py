@@ -116,10 +116,7 @@ def _hat_weights(position: Floats, knots: int) -> tuple[Numbers, Floats]:
 
 
 def orthonormal_hats(position: Floats, share: Floats, knots: int) -> Floats:
-    """Combinations of hat functions that are orthonormal under `share`; those without any weight are left out.
-
-    They are zero at positions without weight.
-    """
+    """Combinations of hat functions that are orthonormal under `share`, and zero at positions without weight."""
     root = np.sqrt(share)[:, None]
     left, sizes, _ = np.linalg.svd(root * hat_functions(position, knots), full_matrices=False)
     inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
@@ -284,10 +281,7 @@ class Path:
         return limit if finer is None or jump is None else finer(jump)._lower(observed, discrete=True)[0]
 
     def upper_end(self, observed: float, finer: Callable[[int], Path] | None = None) -> float:
-        """The largest error under which the statistic may be as small as observed, or as is typical without error.
-
-        A statistic smaller than typical proves nothing.
-        """
+        """The largest error under which the statistic may be as small as observed, or as is typical without error."""
         observed = max(observed, self.typical)
         limit, jump = self._upper(observed, discrete=finer is not None)
         return limit if finer is None or jump is None else finer(jump)._upper(observed, discrete=True)[0]

@@ -82,10 +82,7 @@ def counts(logs: Reals, labels: Codes, weight: Singles) -> tuple[Reals, Reals]:
 
 
 def log_ratios(near: NDArray[np.intp], usable: NDArray[np.bool_], surplus: Reals, expected: Reals, p: Reals) -> Reals:
-    """Log of (observed + prior) / (expected + prior) class counts among the usable neighbours: (n, k, sizes).
-
-    `surplus` and `expected` hold observed less expected, and expected counts of every reference.
-    """
+    """Log of (observed + prior) / (expected + prior) class counts among the usable neighbours: (n, k, sizes)."""
     from scipy.sparse import csr_array
 
     prior = p * p.dtype.type(PRIOR_NEIGHBOURS) + p.dtype.type(1e-9)

@@ -135,10 +135,7 @@ class SmootherAverage:
 
     @classmethod
     def fit(cls, bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> SmootherAverage:
-        """Fit one average per target to all folds but the target.
-
-        `ones` and `zeros`, arrays (folds, bins), count the rows with outcome 1 and 0.
-        """
+        """Fit one average per target to all folds but the target, from outcomes 1 and 0 counted by fold and bin."""
         positive, negative = ones.sum(axis=0) - ones[targets], zeros.sum(axis=0) - zeros[targets]
         fits = member_fits(bins, positive, negative)
         by_evidence, _ = member_weights(fits, "evidence")

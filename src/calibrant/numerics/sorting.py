@@ -104,10 +104,7 @@ def positives_between(observed: NDArray[np.int8], ends: NDArray[np.intp]) -> NDA
 
 
 def sorted_rows(rows: Rows) -> SortedRows:
-    """The rows in the order of their key; with 0/1 outcomes, ties are ordered by outcome.
-
-    The result is cached on the rows, which are never sorted twice.
-    """
+    """The rows in the order of their key, sorted only once; with 0/1 outcomes, ties are ordered by outcome."""
     found: SortedRows | None = vars(rows).get("_sorted")
     if found is None:
         found = vars(rows)["_sorted"] = _sorted(rows)
@@ -314,10 +311,7 @@ def _inner_ranks(count: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDA
 
 
 class _Coder:
-    """Codes of rows: twice the bucket, plus the outcome, in arrays that are reused from chunk to chunk.
-
-    Buckets above 0.5 come last, from 1 down to 0.5.
-    """
+    """Codes of rows, twice the bucket plus the outcome; buckets above 0.5 come last, from 1 down. Arrays are reused."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         double = dtype == np.float64

@@ -323,10 +323,7 @@ class Corrections:
 
 
 def fit_families(families: Sequence[Family], outcomes: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Coefficients (members, p) and evidence of each family, fitted to its own outcomes: numbers of ones and of zeros.
-
-    Families of the same name are fitted at once, which is much faster: see `logistic_fits`.
-    """
+    """Coefficients (members, p) and evidence of each family for its own ones and zeros; those of one name at once."""
     found: dict[int, tuple[Floats, Floats]] = {}
     for name in dict.fromkeys(family.name for family in families):
         alike = [i for i, family in enumerate(families) if family.name == name]

@@ -315,10 +315,7 @@ _NODES = {
 
 
 def onnx_model(expressions: Sequence[Expression], columns: int, features: Sequence[FeatureInput] = ()) -> Any:
-    """The model from `scores`, (n,) or (n, columns), to `probabilities` (n, K), in double precision.
-
-    These are the values of the expressions; a single one stands for the second of two classes.
-    """
+    """The model from `scores`, (n,) or (n, columns), to `probabilities` (n, K); one expression is the second class."""
     try:
         from onnx import TensorProto, helper
     except ImportError as error:

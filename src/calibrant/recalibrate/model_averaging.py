@@ -113,10 +113,7 @@ class HeldOut:
         parts: int,
         whole: bool = False,
     ) -> HeldOut:
-        """Fit every map without each of the first `parts` folds in turn, and predict these.
-
-        With `whole`, also fit each to all rows: at the same time, which some maps do much faster.
-        """
+        """Fit every map without each of the first `parts` folds, and predict these; with `whole`, to all rows too."""
         rows = np.flatnonzero(fold < parts)
         mass = np.ones(len(rows)) if weight is None else weight[rows]
         found, maps = [], list[Recalibrator]()

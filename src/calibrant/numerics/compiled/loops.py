@@ -111,10 +111,7 @@ def _past_tie(key: Any, rank: Any) -> Any:
 
 @kernel
 def largest_rising(key: Any, observed: Any, running: Any, least: Any, most: Any) -> Any:
-    """The last number of equal-mass bins before the first from `least` to `most` whose mean outcomes fall; 0 if none.
-
-    `running` counts positives. Whole numbers, so there is no rounding.
-    """
+    """The last number of equal-mass bins before the first of `least` to `most` whose mean outcomes fall; 0 if none."""
     n = key.shape[0]
     for number in range(least, most + 1):
         low, before, hits, rows = 0, I64(0), I64(0), I64(1)  # a mean of zero before the first bin

@@ -164,10 +164,7 @@ class LogisticLine:
         return float(self.weight @ softplus(eta) - self.events @ eta)
 
     def intercept(self, slope: float, *, events: float | None = None, start: float | None = None) -> float:
-        """The most likely intercept for this slope: as many events are expected as observed, or as given.
-
-        `start` is a guess, which saves steps.
-        """
+        """The most likely intercept for this slope, or the one for this many expected events; from a guess."""
         total, wanted = float(self.weight.sum()), float(self.events.sum() if events is None else events)
         if wanted <= 0 or wanted >= total:
             return -np.inf if wanted <= 0 else np.inf

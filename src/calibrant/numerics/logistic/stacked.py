@@ -247,10 +247,7 @@ def minimum(derivatives: Callable[[Floats], tuple[float, Floats, Floats]], start
 
 
 def crossing(excess: Callable[[float], float], inside: float, step: float) -> float:
-    """Where a convex function crosses zero, going from `inside`, where it is negative, in the direction of `step`.
-
-    Infinite if it is still negative after 40 steps, each twice as long as the one before.
-    """
+    """Where a convex function, negative at `inside`, crosses zero towards `step`; infinite after 40 doublings."""
     from scipy.optimize import brentq
 
     near, far = inside, inside + step
