@@ -243,7 +243,7 @@ def _centred(shared: Singles, slope: Singles, mean: Reals, weighted: Reals) -> t
     gap = shared - np.einsum("nk,nkp->np", mean, shared)[:, None, :]
     scaled = gap * weighted[:, :, None]
     between = scaled.reshape(-1, p).T @ gap.reshape(-1, p)
-    return between, (scaled, scaled * slope[:, :, None])
+    return between, (scaled, np.multiply(scaled, slope[:, :, None], out=gap))
 
 
 def _times_blocks(blocks: Floats, values: Floats) -> Floats:

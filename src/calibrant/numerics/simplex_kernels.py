@@ -137,9 +137,7 @@ def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Fl
         for _ in range(steps):
             mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * spread
             px = x * mean[:, :, None]
-            centre = px[:, 0].copy()
-            for number in range(1, k):
-                centre += px[:, number]
+            centre = np.einsum("nkp->np", px)
             hessian = px.reshape(n * k, p).T @ flat - (centre / divisor).T @ centre + np.diag(precision)
             gradient = observed - np.ones(n) @ centre.astype(np.float64) - precision * b
             step = np.linalg.solve(hessian, gradient)
@@ -222,7 +220,7 @@ def kernel_sums(
             continue
         some = x[start : start + _ROWS]
         kernel = np.add.outer(np.einsum("nk,nk->n", some, some), squares)
-        kernel -= 2 * (some @ at.T)
+        kernel -= (2 * some) @ at.T
         np.maximum(kernel, 0, out=kernel)
         kernel *= np.float32(-0.5 / WIDEST**2)
         np.exp(kernel, out=kernel)
@@ -234,7 +232,7 @@ def kernel_sums(
                 np.square(np.square(kernel, out=kernel), out=kernel)
             every = kernel @ outcomes if together else kernel
             for i, (part, (rows, outcome)) in enumerate(zip(parts, wanted, strict=True)):
-                here = every[rows[part] - start]
+                here = every.take(rows[part] - start, axis=0)
                 sums[i][width] = here[:, i * k : (i + 1) * k] if together else here @ outcome
         yield from ((i, parts[i], found) for i, found in enumerate(sums) if found.size)
 
