@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, expit, log_softmax, softmax
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, expit, log_softmax
 from calibrant.numerics.random_draws import generator
 
 #: Numbers of neighbours used, and the number of rows searched for them. Test:
@@ -128,18 +128,19 @@ def positive_coefficients(x: Reals, offset: Reals, labels: Codes, weight: Single
 
 
 def _coefficients(x: Reals, offset: Reals, labels: Codes, weight: Singles) -> Floats:
-    n, k, p = x.shape
-    flat, rows = x.reshape(n * k, p), np.arange(n)
-    spread, divisor = (np.repeat(weight, size).reshape(n, size) for size in (k, p))  # faster than many short rows
-    observed = weight.astype(np.float64) @ x[rows, labels]
-    b, precision = np.zeros(p), np.ones(p)
+    (n, k, p), observed = x.shape, weight.astype(np.float64) @ x[np.arange(len(labels)), labels]
+    columns, offset = np.ascontiguousarray(x.T), np.ascontiguousarray(offset.T)  # operations on long rows are faster
+    flat, b, precision = columns.reshape(p, k * n), np.zeros(p), np.ones(p)
     for steps in (8, 2, 2):
         for _ in range(steps):
-            mean = softmax(offset + (flat @ b.astype(x.dtype)).reshape(n, k)) * spread
-            px = x * mean[:, :, None]
-            centre = np.einsum("nkp->np", px)
-            hessian = px.reshape(n * k, p).T @ flat - (centre / divisor).T @ centre + np.diag(precision)
-            gradient = observed - np.ones(n) @ centre.astype(np.float64) - precision * b
+            mean = offset + (b.astype(x.dtype) @ flat).reshape(k, n)
+            mean -= mean.max(axis=0)
+            np.exp(mean, out=mean)
+            mean *= weight / mean.sum(axis=0)
+            px = columns * mean
+            centre = px.sum(axis=1)
+            hessian = px.reshape(p, k * n) @ flat.T - (centre / weight) @ centre.T + np.diag(precision)
+            gradient = observed - centre.astype(np.float64).sum(axis=1) - precision * b
             step = np.linalg.solve(hessian, gradient)
             if gradient @ step < 1e-3:
                 break
@@ -202,6 +203,9 @@ LEAST_SHARE = 0.03
 #: Points that are worked on at once: their kernels stay in a cache. Speed: benchmarks/variational.py; no result depends
 #: on it.
 _ROWS = 256
+#: Up to this many sums, or where most rows want several of them, one product is faster than many. Speed:
+#: benchmarks/before.py --multiclass; no result depends on it.
+_COLUMNS = 100
 
 
 def kernel_sums(
@@ -226,7 +230,8 @@ def kernel_sums(
         np.exp(kernel, out=kernel)
         if group is not None:
             kernel[group[0][start : start + _ROWS, None] == group[1]] = 0
-        together = sum(found.shape[1] for found in sums) > 3 * len(some)  # one product is then faster than many
+        many = sum(found.shape[1] for found in sums) > 3 * len(some)
+        together = many or outcomes.shape[1] <= _COLUMNS
         for width in range(WIDTHS):
             if width:
                 np.square(np.square(kernel, out=kernel), out=kernel)
@@ -327,8 +332,7 @@ def _shares(q: Reals, sums: Singles, outcome: Singles) -> Floats:
 def _em_weights(hits: Floats, weight: Floats) -> Floats:
     """Weights of a mixture from the probability that each member gave to what was observed."""
     prior = np.array([PRIOR[0], *([PRIOR[1] / WIDTHS] * WIDTHS)])
-    found, added = prior, prior * PRIOR_ROWS
+    found, added, total = prior, prior * PRIOR_ROWS, weight.sum() + PRIOR_ROWS
     for _ in range(EM_STEPS):
-        found = found * np.dot(weight / np.dot(hits, found), hits) + added
-        found /= found.sum()
+        found = (found * np.dot(weight / np.dot(hits, found), hits) + added) / total
     return found
