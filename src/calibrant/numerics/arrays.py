@@ -57,7 +57,7 @@ SORTED_ROWS_PER_CELL = 4
 #: Logarithms of probabilities are floored here, so that 0 has a logit. Derived: that of the smallest normal float32.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 
-#: Up to this many columns a maximum is taken of a transposed copy: NumPy's reductions of short rows are slow. Speed:
+#: Up to this many columns a transposed copy is worked on: NumPy's operations on short rows are slow. Speed:
 #: benchmarks/fast.py; no result depends on it.
 _FEW = 40
 
@@ -138,6 +138,11 @@ def softmax(logits: Reals) -> Reals:
 
 def log_softmax(logits: Reals) -> Reals:
     """Logits less the logarithm of the sum of their exponentials, row by row; in the precision of the logits."""
+    if logits.shape[1] <= _FEW:
+        columns = np.array(logits.T, order="C")
+        columns -= columns.max(axis=0)
+        columns -= np.log(np.exp(columns).sum(axis=0))
+        return np.ascontiguousarray(columns.T)
     shifted = logits - row_max(logits)
     shifted -= np.log(row_sum(np.exp(shifted)))
     return shifted
