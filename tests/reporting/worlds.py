@@ -238,7 +238,7 @@ WORLDS = [
         {"too few"},
         CAUTION,
         {None},
-        advice="Too few rows to fit",
+        advice="Too few events to fit",
         by_chance=True,
     ),
     World("calibrated 97 %, 20000", binary(0.97, 20_000), QUIET, CALM, {None}, by_chance=True),
@@ -283,7 +283,7 @@ WORLDS = [
         WRONG,
         PROBLEM,
         {"too high"},
-        advice="Too few rows to fit",
+        advice="Too few events to fit",
     ),
     # Slopes.
     World("too extreme, 50 %", binary(0.5, 5000, sloped(0.5)), WRONG, PROBLEM, {"too extreme"}, advice=HELPS),

@@ -219,6 +219,25 @@ def test_intervals_cover_with_clusters():
     assert np.mean(naive) < 0.8  # the clusters matter
 
 
+@pytest.mark.no_cover
+def test_intervals_cover_with_a_dominating_cluster():
+    covered, rng = [], np.random.default_rng(6)
+    group = np.repeat(np.arange(26), [300] + [20] * 25)
+    for _ in range(300):
+        common = (rng.random(26) < 0.3)[group]
+        y = np.where(rng.random(len(group)) < 0.5, common, rng.random(len(group)) < 0.3)
+        found = ScoreBins(Part(cal.Binary(y, np.full(len(y), 0.3), group=group))).each_score()[0].observed
+        covered.append(found.low <= 0.3 <= found.high)
+    assert np.mean(covered) > 0.92
+
+
+def test_one_effective_cluster_says_nothing():
+    y, group = np.arange(510) % 10 == 0, np.repeat([0, 1], [500, 10])
+    found = ScoreBins(Part(cal.Binary(y, np.full(510, 0.2), group=group))).each_score()[0].observed
+    assert found.low < 0.001
+    assert found.high > 0.8
+
+
 def test_a_bin_of_one_outcome_counts_its_clusters():
     group = np.repeat([0, 1, 2], 10)
     found = ScoreBins(Part(cal.Binary(np.zeros(30), np.full(30, 0.2), group=group))).each_score()[0]

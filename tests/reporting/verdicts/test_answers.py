@@ -36,6 +36,8 @@ def test_there_is_always_something_to_do():
             999,
             "No significant evidence: 209 of 999 simulated calibrated models deviated as much or more (p = 0.21).",
         ),
+        (0.0012, 999, "Clear evidence: x test, p = 0.001."),  # not a rank, so that no number deviated as much
+        (1e-9, 999, "Strong evidence: none of 999 simulated calibrated models deviated as much (p ≤ 0.001)."),
         (1e-9, None, "Strong evidence: x test, p < 0.001."),
     ],
 )
@@ -93,7 +95,16 @@ def test_what_it_means_without_a_threshold_speaks_of_the_highest_scores():
     assert "were right" in what_it_means(replace(PLAIN, top=top, confidence=True))
     assert what_it_means(PLAIN) == ""
     assert what_it_means(replace(PLAIN, top=replace(top, n=9))) == ""
+    nearly = what_it_means(replace(PLAIN, top=replace(top, low=1 - 1e-7, high=1 - 1e-8)))
+    assert "with the highest scores (nearly 100 %), 32 % had" in nearly  # no score is above 100 %
     assert "with the highest score, 90 %, 32 % had" in what_it_means(replace(PLAIN, top=replace(top, low=0.9)))
+
+
+def test_no_test_is_mentioned_where_there_is_none():
+    top = Bin(0.4, 0.9, 1000, 316, 0.55, Value(0.316, 0.288, 0.356))
+    untested = what_it_means(replace(PLAIN, top=top, test=None))
+    assert untested.endswith("would be significant alone, but no test says what all scores together show.")
+    assert what_it_means(replace(PLAIN, top=top, test=ACCEPTS)).endswith("alone, but the test allows for all scores.")
 
 
 def test_what_it_means_speaks_of_other_scores_where_only_these_are_wrong():
@@ -154,7 +165,9 @@ def test_what_to_do():
     few = advised(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
     assert few.startswith("Too few rows to fit or judge a map.")
     wrong = advised(replace(PLAIN, n=9000, events=8), "not calibrated")
-    assert wrong == "Too few rows to fit or judge a map."
+    assert wrong == "Too few events to fit or judge a map."
+    wrong = advised(replace(PLAIN, n=9000, events=8990, confidence=True), "not calibrated")
+    assert wrong == "Too few wrong predictions to fit or judge a map."
     made = Decisions(3, Value(0.5), 4, Value(0.5))
     assert "predict_proba" in advised(Probabilities(n=7, events=3, decisions=made), "cannot be judged")
     assert advised(replace(PLAIN, recalibration=maps()), "small").startswith("Usually nothing needs to be done. Platt")

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from calibrant.reporting.contents import Bin, Number
-from calibrant.reporting.verdicts.binary import BINARY
+from calibrant.reporting.verdicts.binary import BINARY, where_the_error_sits
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
 from calibrant.results.estimate import Component, Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, REJECTS, group, groups, maps, over_time
@@ -169,6 +169,14 @@ TABLE = [
         "occurred where 120 were predicted (0.56, 0.47 to 0.66).",
     ),
 ]  # fmt: skip
+
+
+def test_ranges_that_may_be_right_are_not_said_to_be_wrong():
+    off = Bin(0.7, 0.9, 500, 350, 0.8, Value(0.7, 0.66, 0.74), share=0.6)
+    open_ = Bin(0.1, 0.3, 500, 110, 0.2, Value(0.22, 0.18, 0.26), share=0.3)
+    words = ("too high", "too low")
+    assert where_the_error_sits((open_, off), words) == "too high at 70 to 90 %"
+    assert where_the_error_sits((open_,), words) == ""
 
 
 @pytest.mark.parametrize(

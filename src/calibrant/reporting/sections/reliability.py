@@ -17,6 +17,7 @@ from calibrant.data.validation import fail
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
 from calibrant.numerics.arrays import Floats, expit, log_odds
+from calibrant.numerics.cells import FEWEST_EFFECTIVE
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.equal_mass import equal_mass_places, positions_of, sums_between
 from calibrant.numerics.random_draws import generator
@@ -36,11 +37,12 @@ class ScoreBins:
     The interval of an observed frequency is mid-P with Kish's number of rows. Rows of clusters count less, by the
     design effect in the bin,
 
-    .. math:: d = \frac{C}{C - 1} \frac{\sum_c (\sum_{i \in c} r_i)^2}{\sum_i r_i^2} \cdot \frac{t^2}{z^2} \ge 1,
+    .. math:: d = \frac{1}{\sum_i r_i^2} \sum_c \frac{(\sum_{i \in c} r_i)^2}{1 - s_c} \cdot \frac{t^2}{z^2} \ge 1,
               \qquad r_i = w_i (y_i - \bar y),
 
-    with C clusters in the bin, t Student's quantile for C - 1 degrees of freedom and z the normal one. Where all
-    outcomes are the same, nothing is known of the dependence, and each cluster counts as one row.
+    with :math:`s_c` the share of a cluster in the bin, which pulls the frequency towards its own, t Student's quantile
+    for one degree of freedom less than effective clusters, and z the normal one. Where all outcomes are the same, or
+    fewer than two clusters are effective, nothing is known of the dependence, and each of these counts as one row.
     """
 
     part: Part
@@ -107,14 +109,18 @@ class ClusteredRows:
         residual = self.weight * (self.outcome - means[index])
         pairs, pair = np.unique(index * (int(self.cluster.max()) + 1) + self.cluster, return_inverse=True)
         bin_of_pair = pairs // (int(self.cluster.max()) + 1)
-        together = np.bincount(bin_of_pair, np.bincount(pair.reshape(-1), residual) ** 2, len(means))[some]
-        alone = np.bincount(index, residual**2, len(means))[some]
-        clusters = np.bincount(bin_of_pair, minlength=len(means))[some].astype(np.float64)
-        free = np.maximum(clusters - 1, 1.0)
-        student = (stdtrit(free, 0.975) / float(ndtri(0.975))) ** 2
+
+        def of_bins(values: Floats) -> Floats:
+            return np.bincount(bin_of_pair, values, len(means))[some].astype(np.float64, copy=False)
+
+        weight, sums = (np.bincount(pair.reshape(-1), values) for values in (self.weight, residual))
+        part = weight / np.bincount(bin_of_pair, weight)[bin_of_pair]
+        alone, clusters = np.bincount(index, residual**2, len(means))[some], 1 / of_bins(part**2)
+        together = of_bins(sums**2 / np.maximum(1 - part, 1e-9))
+        student = (stdtrit(np.maximum(clusters - 1, 1.0), 0.975) / float(ndtri(0.975))) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.maximum(clusters / free * together / alone * student, 1.0)
-        known = (alone > 1e-9 * np.maximum(size, 1.0)) & (clusters > 1)
+            effect = np.maximum(together / alone * student, 1.0)
+        known = (alone > 1e-9 * np.maximum(size, 1.0)) & (clusters >= FEWEST_EFFECTIVE * (1 - 1e-9))
         return np.where(known, size / effect, np.minimum(size, clusters))
 
 

@@ -129,9 +129,10 @@ def evidence_in_words(test: VerdictTest) -> str:
         if also is not None:
             decided += f"; the level is significant too ({p_words(min(also.p_value / also.share, 1.0))})"
         decided += "."
-    if test.draws is None:
+    rank = p * (1 + (test.draws or 0))
+    if test.draws is None or (rank > 1 and abs(rank - round(rank)) > 1e-6):  # that of a component times its share
         return f"{strong} evidence: {test.name}, {test.in_words}.{decided}"
-    as_much = round(p * (test.draws + 1)) - 1
+    as_much = round(rank) - 1
     if as_much <= 0:
         how = f"none of {count(test.draws)} simulated calibrated models deviated as much"
     else:
@@ -185,7 +186,8 @@ def what_it_means(evidence: Probabilities) -> str:
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
     several = top.low < top.high
-    which = f"highest scores (above {score(top.low)})" if several else f"highest score, {score(top.low)}"
+    at = "nearly 100 %" if score(top.low) == "100 %" else f"above {score(top.low)}"
+    which = f"highest scores ({at})" if several else f"highest score, {score(top.low)}"
     wrong = _wrong_range(evidence, top)
     if wrong is None or top.observed.excludes(top.predicted):
         return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}.{_by_itself(evidence, top)}"
@@ -201,7 +203,8 @@ def _by_itself(evidence: Probabilities, some: Bin) -> str:
     """A word on rows that are off where nothing is significant."""
     if significant(evidence) or not some.observed.excludes(some.predicted):
         return ""
-    return " This gap would be significant alone, but the test allows for all scores."
+    but = "no test says what all scores together show" if evidence.test is None else "the test allows for all scores"
+    return f" This gap would be significant alone, but {but}."
 
 
 def _wrong_range(evidence: Probabilities, top: Bin) -> Bin | None:
@@ -247,7 +250,17 @@ def _too_few(evidence: Probabilities, row: Row) -> str:
     rows = plural(evidence.words.row)
     if evidence.n >= FEWEST_ROWS and evidence.events in (0, evidence.n):
         return f"A map is fitted to {rows} of both outcomes, and all of these have the same one. {more}".strip()
-    return f"Too few {rows} to fit or judge a map. {more}".strip()
+    what = rows if evidence.n < FEWEST_ROWS else rarer_outcome(evidence)
+    return f"Too few {what} to fit or judge a map. {more}".strip()
+
+
+def rarer_outcome(evidence: Probabilities) -> str:
+    """What rows with the rarer outcome are called."""
+    others = evidence.n - evidence.events < evidence.events
+    if evidence.confidence:
+        return f"{'wrong' if others else 'right'} predictions"
+    events = plural(evidence.words.event, kind="event")
+    return f"non-{events}" if others else events
 
 
 def to_be_judged(evidence: Shared) -> str:

@@ -47,14 +47,10 @@ def too_few(e: Probabilities) -> Row | None:
     fewest = min(e.events, e.n - e.events)
     if (fewest >= FEW_EVENTS and e.n >= FEW_ROWS) or e.rejects:
         return None
-    others = e.n - e.events < e.events
     if fewest >= FEW_EVENTS:
         start = f"Too few {plural(e.words.row)} to judge: {count(e.n)}."
-    elif e.confidence:
-        start = f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {e.counted}."
     else:
-        what = f"non-{plural(e.words.event, kind='event')}" if others else plural(e.words.event, kind="event")
-        start = f"Too few {what} to judge: {count(fewest)} among {e.counted}."
+        start = f"Too few {answers.rarer_outcome(e)} to judge: {count(fewest)} among {e.counted}."
     more = "" if e.most is None else f" An error of up to {bound(e.most)} points cannot be ruled out."
     return Row("B2", "too few", None, start + more, "caution")
 
@@ -68,7 +64,7 @@ def _decisions(e: Probabilities) -> Row | None:
     for number, predicted, observed in ((made.ones, 1, made.rate_of_ones), (made.zeros, 0, made.rate_of_zeros)):
         if observed is None or number == 0:
             continue
-        found = rates(observed)
+        found = rates(observed, predicted)
         what = had_the_event(e.words.event) if not parts else "had it"
         start = f"of {count(number)} {plural(e.words.row, number)} predicted {predicted}, "
         parts.append(f"{start}{found.value} % {what}{found.brackets(' %')}")
@@ -219,8 +215,12 @@ def _mixed(e: Probabilities) -> Row:
 
 
 def where_the_error_sits(ranges: tuple[Bin, ...], words: tuple[str, str]) -> str:
-    """The two ranges of scores that carry most of the error, in words: "too high at 10 to 30 %, too low at ..."."""
+    """The two ranges of scores that carry most of the error, in words: "too high at 10 to 30 %, too low at ...".
+
+    A range whose own interval holds the mean prediction may be right.
+    """
     carrying = sorted((one for one in ranges if one.share), key=lambda one: -(one.share or 0.0))[:2]
+    carrying = [one for one in carrying if one.off or one.observed.low is None]
     carrying = sorted(carrying, key=lambda one: one.low)
     above = [one for one in carrying if one.predicted > one.observed.value]
     below = [one for one in carrying if one.predicted <= one.observed.value]

@@ -90,7 +90,7 @@ def _certain(e: Probabilities) -> Row | None:
         f"{found.brackets(' %')}"
         for number, value, observed in ((made.ones, 1, made.rate_of_ones), (made.zeros, 0, made.rate_of_zeros))
         if observed is not None and number
-        for found in (rates(observed),)
+        for found in (rates(observed, value),)
     ]
     sentence = f"Confidences are only 0 and 1, so that none says how sure the model is: {'; '.join(parts)}."
     return Row("L4", "cannot be judged", None, sentence, "caution")
