@@ -2,7 +2,8 @@
 
 A page is read as a person reads it: its sentences and tables, from Markdown and HTML. `contradictions` lists what does
 not agree; ``python -m tests.fuzz --only "any pages" --seed 17 --cases 1`` makes a page again. "any pages" are of every
-task and have every option; "pages" are of fewer, and those that once failed are tests.
+task and have every option; "pages" are of fewer, and "strange pages" of worlds unlike these. Those that once failed
+are tests.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import Any
 
 import calibrant as cal
 from calibrant.reporting.model import Report
-from tests.fuzz.page_worlds import any_page_world, page_world, strange_page_world
+from tests.fuzz.page_worlds import any_page_world, page_world
 from tests.fuzz.printed import printed_differently, recorded
+from tests.fuzz.strange_worlds import strange_page_world
 
 NUMBER = r"[−]?\d[\d,]*(?:\.\d+)?"
 #: A value with its interval: "0.85 (95 % interval 0.82 to 0.88)", "7.5 points, 6.0 to 10.2 %", ...
@@ -450,6 +452,22 @@ def said_of_rows(page: Page) -> Iterator[str]:
             yield f"not significant, but: {page.verdict.what_it_means}"
 
 
+def untrue_words(page: Page) -> Iterator[str]:
+    """Scores above 100 %, a test that does not exist, simulated models that did not deviate as much as others."""
+    if "(above 100 %)" in page.said:
+        yield f"no score is above 100 %: {page.verdict.what_it_means}"
+    if not page.report.tests and "the test allows" in page.said:
+        yield f"there is no test: {page.verdict.what_it_means}"
+    told = re.search(r"(none|[\d,]+) of ([\d,]+) simulated", page.verdict.how_sure)
+    if told is not None and page.report.tests:
+        rank, p = (0 if told[1] == "none" else number(told[1])) + 1, page.report.tests[0].p_value
+        if not (rank == 1 and p * (1 + number(told[2])) <= 1) and abs(p * (1 + number(told[2])) - rank) > 1e-6:
+            yield f"p = {p}, but: {page.verdict.how_sure}"
+    few = page.report.contents.kind == "binary" and "Too few rows" in page.verdict.what_to_do
+    if few and page.raw["facts"]["rows"] >= 100:
+        yield f"{page.raw['facts']['rows']} rows, but: {page.verdict.what_to_do}"
+
+
 def decisions(page: Page) -> Iterator[str]:
     """The decision curve: it cannot be worth more than the base rate, and treating everyone has a formula."""
     for found in page.raw["sections"]:
@@ -469,12 +487,12 @@ def decisions(page: Page) -> Iterator[str]:
 def parts_against_truth(page: Page, world) -> Iterator[str]:
     """Groups, changes and segments of calibrated data, and a ratio that is known, beyond any chance."""
     clusters = page.raw["facts"]["clusters"]
-    right = world.details.get("ratio")
-    ratio = page.big("Observed : expected")
-    if right is not None and ratio is not None and ratio["value"]["low"] is not None and (clusters or 30) >= 30:
-        low, high = ratio["value"]["low"], ratio["value"]["high"]
-        if not low - 3 * (high - low) <= right <= high + 3 * (high - low):
-            yield f"the ratio is {right}, not {ratio['value']}"
+    for what, name in (("ratio", "Observed : expected"), ("error", "Calibration error")):
+        right, found = world.details.get(what), page.big(name)
+        if right is not None and found is not None and found["value"]["low"] is not None and (clusters or 30) >= 30:
+            low, high = found["value"]["low"], found["value"]["high"]
+            if not low - 3 * (high - low) <= right <= high + 3 * (high - low):
+                yield f"the {what} is {right}, not {found['value']}"
     if not world.calibrated:
         return
     for section in page.report.groups:
@@ -515,6 +533,7 @@ RULES = (
     features,
     groups,
     said_of_rows,
+    untrue_words,
     decisions,
 )
 
