@@ -61,6 +61,12 @@ def test_what_stands_side_by_side_does_not_contradict_itself(name):
         assert test.decided in test.components
 
 
+def test_the_level_decides_where_all_scores_are_the_same():
+    found = cal.calibration_test(np.repeat([1, 0], [14, 100]), np.full(114, 0.2))  # 22.8 expected
+    assert found.p_value < 0.05 < 4 * found.components[0].p_value
+    assert (found.decided.name, found.decided.direction) == ("level", 1)
+
+
 def test_the_component_that_decided_and_its_direction():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 4000)

@@ -142,7 +142,8 @@ class MultiScale(validation.Simulated):
             Component("shape", shape, 1 - rate.share - (SLOPE_SHARE if sample.independent else 0.0)),
         )
         p = min(1.0, p, *(part.p_value / part.share for part in parts))
-        n, decided = round(float(sample.table.count.sum())), deciding(parts)
+        one_score = len(sample.table) == 1  # whose errors have no shape but that of the level
+        n, decided = round(float(sample.table.count.sum())), parts[0] if one_score else deciding(parts)
         return Significance(smallest, p, method=repr(self), n=n, draws=self.draws, components=parts, decided=decided)
 
 
