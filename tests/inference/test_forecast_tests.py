@@ -8,7 +8,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.inference import ForecastTest
-from calibrant.inference.forecast_tests import SHARES, _joined, component_in_words
+from calibrant.inference.forecast_tests import SHARES, _joined, _strata, component_in_words
 
 LEVELS = {
     1: [0.5],
@@ -180,6 +180,20 @@ def test_the_bias_is_that_of_the_mean_standardised_error():
     part = cal.calibration_test(data).components[0]
     z = (data.y_true / data.std).sum() / np.sqrt(500)
     assert part.p_value == pytest.approx(2 * stats.norm.sf(abs(z)), rel=0.25, abs=0.01)
+
+
+def test_weights_keep_the_tails_of_weighted_sums():
+    """Classes of equal weights hold their fourth moment, as few classes of equal numbers of rows do not."""
+    rng = np.random.default_rng(12)
+    weight = rng.exponential(size=60) / np.sqrt(2)
+    strata = _strata(np.zeros(60), np.zeros(60), weight)
+    size, root = np.array(strata.size), np.array(strata.weight)
+    assert size @ root**2 == pytest.approx((weight**2).sum())
+    assert 0.9 * (weight**4).sum() < size @ root**4 <= (weight**4).sum()
+    few = np.sort(weight).reshape(4, 15)
+    assert 15 * ((few**2).mean(axis=1) ** 2).sum() < 0.8 * (weight**4).sum()
+    two = _strata(np.zeros(60), np.zeros(60), np.tile([1.0, 2.0], 30))
+    assert (two.size, two.weight) == ((30, 30), (1.0, 2.0))
 
 
 def test_order_of_rows_and_units_do_not_matter():

@@ -43,6 +43,10 @@ _POWER = -0.8
 #: Test: tests/inference/test_forecast_tests.py::test_few_levels_have_fewer_components.
 _NEW = 0.05
 
+#: Classes of weights in which samples are simulated.
+#: Test: tests/inference/test_forecast_tests.py::test_weights_keep_the_tails_of_weighted_sums.
+_WEIGHTS = 8
+
 #: With more effective clusters than this, changes of sign alone are a valid reference.
 #: Test: tests/inference/test_forecast_tests.py::test_many_clusters_need_no_simulated_dependence.
 _MANY_CLUSTERS = 200
@@ -297,12 +301,16 @@ def _joined(chance: Floats, rows: float, most: int | None) -> Places:
 
 
 def _strata(code: Floats, width: Floats, weight: Floats) -> _Strata:
-    """Rows by width and weight; more than four weights are divided into four classes with their root mean squares."""
+    """Rows by width and weight; of many weights, classes with equal fourth moments and their root mean squares.
+
+    The few rows with large weights decide how heavy the tails of a weighted sum are, and are nearly alone in theirs.
+    """
     number = np.zeros(len(weight), np.intp)
     if not all_alike(weight):
-        values, number = np.unique(weight, return_inverse=True)
-        number = number.reshape(-1) if len(values) <= 4 else np.argsort(np.argsort(weight)) * 4 // len(weight)
-    which = 4 * code.astype(np.intp) + number
+        values, place, rows = np.unique(weight, return_inverse=True, return_counts=True)
+        fourth = rows * values**4
+        number = ((np.cumsum(fourth) - fourth / 2) / fourth.sum() * _WEIGHTS).astype(np.intp)[place.reshape(-1)]
+    which = _WEIGHTS * code.astype(np.intp) + number
     size = np.bincount(which)
     some = size > 0
     at, square = (np.bincount(which, column)[some] / size[some] for column in (width, weight**2))
