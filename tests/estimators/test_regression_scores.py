@@ -18,7 +18,7 @@ from calibrant.estimators.regression_scores import (
     exchanged_ensembles,
     fair_crps,
     gaussian_crps,
-    student_crps,
+    student_log_losses,
 )
 from calibrant.numerics.rows import Rows
 from tests.estimators.regression_peers import PEERS, peer_rows
@@ -230,13 +230,15 @@ def test_outcomes_are_exchanged_with_draws_of_their_own_row():
     assert stayed == pytest.approx(1 / 5, abs=4 * np.sqrt(0.16 / 10_000))
 
 
-def test_students_crps_of_an_ensemble_is_that_of_its_distribution():
+@pytest.mark.parametrize("members", [2, 7])
+def test_students_likelihood_of_an_ensemble_is_that_of_its_distribution(members):
     rng = np.random.default_rng(0)
-    data = cal.Samples(rng.normal(size=30), rng.normal(size=(30, 7)))
-    law = cal.Distribution(data.y_true, stats.t(6, data.mean, data.draws.std(axis=1, ddof=1) * np.sqrt(1 + 1 / 7)))
-    assert student_crps(data) == pytest.approx(crps_by_quadrature(law, nodes=400), rel=1e-4)
-    two = data.draws[:, :2]
-    assert np.array_equal(student_crps(cal.Samples(data.y_true, two)), fair_crps(cal.Samples(data.y_true, two)))
+    data = cal.Samples(rng.normal(size=30), rng.normal(size=(30, members)))
+    scale = data.draws.std(axis=1, ddof=1) * np.sqrt(1 + 1 / members)
+    law = stats.t(members - 1, data.mean, scale)
+    assert student_log_losses(data) == pytest.approx(-law.logpdf(data.y_true))
+    alike = student_log_losses(cal.Samples([0.0, 1.0], np.zeros((2, members))))
+    assert np.isfinite(alike).all()
 
 
 def test_two_draws_have_a_reference():

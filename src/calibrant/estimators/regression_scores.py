@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import beta, erf, ndtri, stdtr
+from scipy.special import betaln, erf, ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
@@ -378,26 +378,20 @@ def fair_crps(task: Samples) -> Floats:
     return np.abs(ordered - y[:, None]).mean(axis=1) - ordered @ (ranks / (size * (size - 1)))
 
 
-def student_crps(task: Samples) -> Floats:
-    r"""CRPS of Student's distribution with ν = m - 1 degrees of freedom about the mean of the m draws of each row.
+def student_log_losses(task: Samples) -> Floats:
+    r"""Negative log likelihood of Student's distribution with ν = m - 1 degrees of freedom about the mean of m draws.
 
-    With t the error over :math:`s\sqrt{1 + 1/m}`, and F and f the distribution function and density,
+    .. math:: \log\bigl(s\sqrt{1 + \tfrac1m}\bigr) + \log\bigl(\sqrt\nu\,B(\tfrac12, \tfrac\nu2)\bigr)
+              + \tfrac m2 \log\Bigl(1 + \frac{t^2}{\nu}\Bigr)
 
-    .. math:: s\sqrt{1 + \tfrac1m}\,\Bigl[t\,(2F(t) - 1) + 2 f(t)\frac{\nu + t^2}{\nu - 1}
-              - \frac{2\sqrt\nu}{\nu - 1}\,\frac{B(\frac12, \nu - \frac12)}{B(\frac12, \frac\nu2)^2}\Bigr]
-
-    (Jordan, Krüger, Lerch, 2019, Evaluating Probabilistic Forecasts with scoringRules). It judges stretched ensembles,
-    whose members are not independent, as `fair_crps` supposes.
+    with t the error over :math:`s\sqrt{1 + 1/m}`. It judges stretched ensembles, whose members are not independent: for
+    values that are exchangeable it is best, on average, without a stretch.
     """
     freedom = task.draws.shape[1] - 1
-    if freedom < 2:
-        return fair_crps(task)
-    t = (task.y_true - task.mean) / np.maximum(task.std, 1e-300)
-    whole = beta(0.5, freedom / 2)
-    density = (1 + t**2 / freedom) ** (-(freedom + 1) / 2) / (np.sqrt(freedom) * whole)
-    level = 2 * np.sqrt(freedom) / (freedom - 1) * beta(0.5, freedom - 0.5) / whole**2
-    inner = t * (2 * stdtr(freedom, t) - 1) + 2 * density * (freedom + t**2) / (freedom - 1) - level
-    return np.asarray(task.std * inner)
+    spread = np.maximum(task.std, 1e-150)
+    root = np.hypot(1.0, (task.y_true - task.mean) / spread / np.sqrt(freedom))
+    whole = np.log(np.sqrt(freedom)) + betaln(0.5, freedom / 2)
+    return np.asarray(np.log(spread) + whole + (freedom + 1) * np.log(root))
 
 
 def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:

@@ -367,6 +367,17 @@ def test_clusters_and_weights(columns):
     assert forecast_recalibration(gaussian(**columns)).maps[0].effect == "best"
 
 
+@pytest.mark.parametrize("members", [2, 3, 20])
+def test_draws_are_judged_by_a_score_that_stretches_do_not_deceive(members):
+    """CRPS of stretched draws fell without end for two of them, and rose where three were rightly stretched."""
+    rng = np.random.default_rng(7)
+    for factor, helps in ((1.0, False), (1.5, True)):
+        data = cal.Samples(factor * rng.normal(size=2000), rng.normal(size=(2000, members)))
+        best = forecast_recalibration(data).maps[0]
+        assert (best.effect == "best") == helps
+        assert abs(best.gain.value) < 0.01 if not helps else best.gain.low > 0
+
+
 def test_other_forecasts():
     data = gaussian(600)
     rng = np.random.default_rng(0)

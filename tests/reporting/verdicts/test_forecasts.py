@@ -147,7 +147,7 @@ def test_a_group_against_the_rest_and_the_answers():
 
 def test_a_bias_is_not_left_to_maps_of_the_spread():
     low = replace(BASE, test=TOO_LOW, bias=Value(0.31, 0.27, 0.35))
-    spread, all_of_it = replace(maps(), fitted="StdScaling"), replace(maps(), fitted="Conformal")
+    spread, all_of_it = replace(maps(), fitted="StdScaling"), replace(maps(), fitted="ExchangeableStretch")
     mean = "Correct the mean of the forecasts first, and repeat the report: maps of the spread leave a bias as it is."
     assert FORECASTS.verdict(replace(low, recalibration=spread)).what_to_do == mean
     assert "lowers cross-validated" in FORECASTS.verdict(replace(low, recalibration=all_of_it)).what_to_do

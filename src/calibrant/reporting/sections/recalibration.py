@@ -18,7 +18,7 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_coverage import quantile_error
-from calibrant.estimators.regression_scores import crps_losses, pinball_losses, student_crps
+from calibrant.estimators.regression_scores import crps_losses, pinball_losses, student_log_losses
 from calibrant.estimators.regression_spread import ence, mean_squared_z
 from calibrant.inference.groupings import periods_of
 from calibrant.inference.intervals import interval
@@ -367,14 +367,17 @@ class _ClassJudge:
 #: Derived: the expected CRPS of s times the true spread is proportional to √(1 + s²) - s / √2, so that its relative
 #: excess is (s - 1)² / 4, and the variance of a fitted s is (κ - 1) / 4n.
 _CRPS_EXCESS = 1 / 16
+#: The same of the negative log likelihood. Derived: that of s times the true spread is larger by (s - 1)².
+_LOG_EXCESS = 1 / 4
 
 
 def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     """Maps of the predicted spread (or of quantiles), each fitted on four fifths of the rows and judged on the rest.
 
-    `gain` is the paired difference of the CRPS (for quantiles, of the pinball loss) as a share of it before; its
-    interval allows for the fit of the maps as `held_out_gains.gain_share` does, with the kurtosis κ of the standardised
-    errors. `remaining` is the ENCE after the map (for quantiles, the mean quantile error), with its interval.
+    `gain` is the paired difference of the CRPS (for quantiles, of the pinball loss; for draws, of `student_log_losses`
+    in units of the spread before the map) as a share of it before; its interval allows for the fit of the maps as
+    `held_out_gains.gain_share` does, with the kurtosis κ of the standardised errors. `remaining` is
+    the ENCE after the map (for quantiles, the mean quantile error), with its interval.
     """
     if not isinstance(data, Forecast):
         fail("A table of spreads has no rows to fit and judge maps on.", CannotBuild)
@@ -384,13 +387,15 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     order = np.argsort(fold, kind="stable")
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)[order]
     cluster = None if data.group is None else cluster_labels(data, len(data))[order]
-    judge = HeldOutLosses(_forecast_losses(data)[order], weight, cluster)
-    unit = _CRPS_EXCESS * (_kurtosis(data) - 1) * judge.mean
+    draws = isinstance(data, Samples)
+    scale = np.log(np.maximum(data.std, 1e-150)) if isinstance(data, Samples) else np.zeros(len(data))
+    judge = HeldOutLosses((_forecast_losses(data) - scale)[order], weight, cluster)
+    unit = (_kurtosis(data) - 1) * (_LOG_EXCESS if draws else _CRPS_EXCESS * judge.mean)
     found = []
     for recalibrator, parameters in _forecast_maps(data):
         after = _after(recalibrator, data, fold)
         if after is not None:
-            losses = np.concatenate([_forecast_losses(one) for one in after])
+            losses = np.concatenate([_forecast_losses(one) for one in after]) - scale[order]
             gain = judge.gain(losses, parameters, unit)
             found.append(Candidate(type(recalibrator).__name__, parameters, gain, losses, after))
     if not found:
@@ -400,7 +405,7 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     tied = isinstance(data, Quantiles) and bool((data.values == data.y_true[:, None]).any())
     gaussian = isinstance(data, Gaussian) and data.y_true.ndim == 1
     return Recalibration(
-        loss="pinball loss" if quantiles else "CRPS",
+        loss="pinball loss" if quantiles else "negative log likelihood" if draws else "CRPS",
         loss_before=judge.mean,
         maps=tuple(
             MapRow(m.name, m.parameters, _remaining_spread(m.fitted, tied=tied), m.gain, effect) for m, effect in maps
@@ -411,13 +416,13 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
 
 
 def _forecast_maps(data: Forecast) -> list[tuple[Any, float]]:
-    from calibrant.recalibrate.regression_maps import SpreadSpline, StdScaling, VarianceIsotonic
+    from calibrant.recalibrate.regression_maps import ExchangeableStretch, SpreadSpline, StdScaling, VarianceIsotonic
     from calibrant.recalibrate.regression_quantiles import Conformal
 
     if isinstance(data, Quantiles):
         return [(Conformal(), 1.0)]
     if isinstance(data, Samples):  # curves of the spread of a few draws would not leave them exchangeable
-        return [(StdScaling(), 1.0)]
+        return [(ExchangeableStretch(), 2.0)]
     return [(StdScaling(), 1.0), (SpreadSpline(), SPLINE_PARAMETERS), (VarianceIsotonic(), STEPS)]
 
 
@@ -434,12 +439,9 @@ def _after(recalibrator: Any, data: Forecast, fold: NDArray[np.intp]) -> list[Fo
 
 
 def _forecast_losses(data: Forecast) -> Floats:
-    """The CRPS, or the pinball loss, of each row: its mean over the outputs.
-
-    Of draws it is that of Student's distribution about their mean: stretched draws are no longer independent.
-    """
+    """The CRPS, or the pinball loss, of each row: its mean over the outputs. Of draws, `student_log_losses`."""
     if isinstance(data, Samples):
-        return student_crps(data)
+        return student_log_losses(data)
     losses = pinball_losses(data) if isinstance(data, Quantiles) else crps_losses(data)
     return losses.reshape(-1, data.y_true.size // len(data)).mean(axis=1)
 

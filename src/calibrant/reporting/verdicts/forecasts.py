@@ -258,10 +258,14 @@ def _what_it_means(e: Forecasts, row: Row) -> str:
     return f"Intervals meant to hold {100 * e.level:.4g} % of outcomes hold {held}."
 
 
+#: Maps that move more than the spread.
+_MOVE_MEANS = ("Conformal", "ExchangeableStretch")
+
+
 def _mean_first(e: Forecasts) -> str:
     """Advice where the mean is wrong and the maps tried move the spread alone."""
     found, made = decided(e), e.recalibration
-    if found is None or not found.name.startswith("bias") or made is None or made.fitted == "Conformal":
+    if found is None or not found.name.startswith("bias") or made is None or made.fitted in _MOVE_MEANS:
         return ""
     if found.name == "bias" and (told := answers.groups_apart(e)):
         return told
