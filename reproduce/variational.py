@@ -257,7 +257,7 @@ def bound(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
 def other_bounds(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
     """The same in worlds that the paper does not have."""
     for number, (world, (k, _)) in enumerate(OTHERS.items()):
-        for n, repeats in ((300, 400 if k == 2 else 150), (3000, 100 if k == 2 else 50)):
+        for n, repeats in ((300, 400 if k == 2 else 40), (3000, 100 if k == 2 else 40)):
             for repeat in range(of_effort(effort, 5 if n == 300 else 0, repeats, repeats)):
 
                 def cell(world=world, n=n, repeat=repeat, k=k, number=number) -> list:
