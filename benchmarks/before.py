@@ -119,7 +119,8 @@ def multiclass(before: str, now: str) -> None:
         f"| {sum(new.values()) / sum(old.values()):.2f} |",
     ]
     title = "The variational error of multiclass data against an earlier source tree"
-    write_results("before_multiclass", title, "python -m benchmarks.before EARLIER/src --multiclass", lines)
+    command = "python -m benchmarks.before EARLIER/src --multiclass` with EARLIER at `dc701c8"
+    write_results("before_multiclass", title, command, lines)
 
 
 def main() -> None:
