@@ -13,6 +13,7 @@ from calibrant.inference.changes_over_time import (
     Residuals,
     SpreadTotals,
     change_point,
+    left_out,
     random_signs,
 )
 from calibrant.numerics.arrays import expit
@@ -200,6 +201,33 @@ def test_the_level_holds_whatever_the_number_of_periods():
 def test_nothing_to_split():
     assert change_point(residuals([0.0], np.zeros((1, 9)))) is None
     assert change_point(residuals([0.0, 0.0], np.zeros((2, 9)), variance=0.0)) is None
+
+
+@pytest.mark.no_cover
+def test_one_large_cluster_is_no_change():
+    rng, changes = np.random.default_rng(4), []
+    cluster = np.repeat(np.arange(31), [400] + [20] * 30)
+    month = np.arange(1000) // 125  # the large cluster comes first
+    for _ in range(60):
+        p, common = rng.uniform(0.2, 0.8, 1000), rng.random(31)[cluster]
+        y = np.where(rng.random(1000) < 0.3, common, rng.random(1000)) < p
+        changes.append(cal.over_time(cal.Binary(y, p, group=cluster), month).change.p_value < 0.05)
+    assert np.mean(changes) <= 0.1
+
+
+def test_residuals_from_a_fit_to_the_other_clusters():
+    rng = np.random.default_rng(0)
+    y, weight, cluster = rng.normal(size=60), rng.uniform(1, 3, 60), np.repeat(np.arange(6), [30, 10, 5, 5, 5, 5])
+    x, month = np.column_stack([np.ones(60), rng.normal(size=60)]), np.arange(60) % 4
+    weighted, place = x * weight[:, None], 4 * cluster + month
+    residual = weight * (y - x @ np.linalg.solve(weighted.T @ x, weighted.T @ y))
+    by_cluster = np.bincount(place, residual, 24).reshape(6, 4)
+    scores = np.stack([x[cluster == c].T @ residual[cluster == c] for c in range(6)])
+    found = left_out(by_cluster, scores, place, cluster, weighted, x)
+    other, own = cluster > 0, cluster == 0
+    expected = weight * (y - x @ np.linalg.solve(weighted[other].T @ x[other], weighted[other].T @ y[other]))
+    assert np.allclose(found[0, :4], np.bincount(month[own], expected[own]), rtol=1e-6)
+    assert np.allclose(found[0, 4:], x[own].T @ expected[own], rtol=1e-6)
 
 
 def test_signs_keep_clusters_together():

@@ -165,7 +165,8 @@ def over_time(
     .. math:: T = \max_k \frac{R_k^2}{V_k - c_k' H^{-1} c_k}
 
     is ranked among 999 samples drawn from that model; residuals of weighted or dependent rows, and of forecasts, get
-    random signs instead, cluster by cluster. The p-value therefore allows for the search over all points.
+    random signs instead, cluster by cluster, where those of a cluster are from a fit to the others. The p-value
+    therefore allows for the search over all points.
 
     Parameters
     ----------
@@ -279,6 +280,26 @@ def change_point(found: Residuals) -> tuple[int, float] | None:
     largest = statistics.max(axis=0)
     p_value = (1 + np.count_nonzero(largest[1:] >= largest[0] * (1 - 1e-9))) / len(largest)
     return int(np.flatnonzero(allowed)[statistics[:, 0].argmax()]) + 1, float(p_value)
+
+
+def left_out(
+    by_cluster: Floats, scores: Floats, place: NDArray[np.intp], cluster: NDArray[np.intp], weighted: Floats, x: Floats
+) -> Floats:
+    r"""Residuals of each cluster from a fit to the others: by period (from `by_cluster`), then their scores.
+
+    A fit to all is drawn towards a cluster that dominates it: the residuals of that one are too small by as much as
+    they are in each simulated sample, where this would count twice. With :math:`s_c` the scores of a cluster and
+    :math:`H_c` its part of the information H, the parameters without it differ by :math:`(H - H_c)^{-1} s_c` (one step
+    of Newton's method). `place` is the cell of each row in `by_cluster`, flattened; `weighted` and `x` are its
+    derivatives and columns.
+    """
+    columns = range(x.shape[1])
+    parts = np.stack([total(place, weighted[:, k], by_cluster.size).reshape(by_cluster.shape) for k in columns], axis=2)
+    own = np.stack([sums_by(cluster, weighted * x[:, [k]], len(by_cluster)) for k in columns], axis=2)
+    rest = own.sum(axis=0) - own
+    rest += 1e-9 * np.trace(own.sum(axis=0)) * np.eye(x.shape[1])  # of one score only, or of one cluster
+    step = np.linalg.solve(rest, scores[:, :, None])
+    return np.concatenate([by_cluster + (parts @ step)[:, :, 0], scores + (own @ step)[:, :, 0]], axis=1)
 
 
 def random_signs(parts: Floats, seed: int) -> Floats:
@@ -441,12 +462,13 @@ class EventTotals(_Totals):
         design, chance = _fitted(data.y_prob.astype(np.float64), model)
         sums = weight * (data.y_true - chance)
         cluster = cluster_labels(data, len(data))
-        by_cluster = np.bincount(cluster * size + index, sums, (int(cluster.max()) + 1) * size).reshape(-1, size)
+        place = cluster * size + index
+        by_cluster = total(place, sums, (int(cluster.max()) + 1) * size).reshape(-1, size)
         scores = sums_by(cluster, design * sums[:, None], len(by_cluster))
-        drawn = random_signs(np.concatenate([by_cluster, scores], axis=1), self.seed)
+        weighted = design * (weight * chance * (1 - chance))[:, None]
+        drawn = random_signs(left_out(by_cluster, scores, place, cluster, weighted, design), self.seed)
         effect = max(float((by_cluster**2).sum()) / max(float(sums @ sums), 1e-300), 1.0)
         variance = total(index, effect * weight**2 * chance * (1 - chance), size)
-        weighted = design * (weight * chance * (1 - chance))[:, None]
         scores, information = sums_by(index, weighted, size), weighted.T @ design
         return Residuals(by_cluster.sum(axis=0), variance, scores, information, drawn[:size], drawn[size:])
 
@@ -514,9 +536,10 @@ class SpreadTotals(_Totals):
         weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
         sums = weight * (squared - np.average(squared, weights=weight))
         size, cluster = len(self.parts), cluster_labels(data, len(data))
-        by_cluster = np.bincount(cluster * size + index, sums, (int(cluster.max()) + 1) * size).reshape(-1, size)
-        whole = by_cluster.sum(axis=1, keepdims=True)
-        drawn = random_signs(np.concatenate([by_cluster, whole], axis=1), self.seed)
+        place = cluster * size + index
+        by_cluster = total(place, sums, (int(cluster.max()) + 1) * size).reshape(-1, size)
+        whole, unit = by_cluster.sum(axis=1, keepdims=True), np.ones((len(sums), 1))
+        drawn = random_signs(left_out(by_cluster, whole, place, cluster, weight[:, None], unit), self.seed)
         effect = float((whole**2).sum()) / max(float(weight @ weight), 1e-300)
         variance, scores = total(index, effect * weight**2, size), total(index, weight, size)[:, None]
         information = np.array([[float(weight.sum())]])
