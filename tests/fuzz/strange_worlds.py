@@ -72,6 +72,13 @@ def two_clusters(rng):
     return with_outcomes(rng, expit(z), **strange_fault(rng, z), group=np.repeat([0, 1], [1000, 30]))
 
 
+def one_large_cluster(rng):
+    group = np.repeat(np.arange(41), [int(rng.choice([100, 600])), *[20] * 40])
+    z, period = rng.normal(-0.5, 1, len(group)), 1 + np.arange(len(group)) * 8 // len(group)
+    options = {"time": {"month": period}, "by": {"shop": rng.choice(["x", "y"], len(z))}}
+    return with_outcomes(rng, expit(z), **strange_fault(rng, z), group=group, options=options)
+
+
 def rows_that_stand_for_several(rng):
     z = rng.normal(-1, 1, n := rows(rng, 100))
     return with_outcomes(rng, expit(z), **strange_fault(rng, z), weight=rng.integers(1, 5, n).astype(float))
@@ -126,7 +133,7 @@ def fitted_on_the_same_rows(rng):
 #: Worlds of probabilities.
 UNUSUAL = (
     high_scores_of_one_group, odds_of_three_digits, repeated_rows, drift_at_the_end, one_in_three_thousand,
-    close_to_a_half, two_clusters, rows_that_stand_for_several, a_threshold_among_rare_events,
+    close_to_a_half, two_clusters, one_large_cluster, rows_that_stand_for_several, a_threshold_among_rare_events,
     a_tolerance_near_the_error, one_number, decisions_with_wrong_labels, events_where_none_can_be, heavy_tails_of_odds,
     nearly_certain, fitted_on_the_same_rows,
 )  # fmt: skip
