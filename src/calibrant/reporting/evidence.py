@@ -292,9 +292,9 @@ def _largest_gap(diagram: Reliability) -> Bin | None:
 LEVEL = 0.9
 
 
-#: Blocks of neighbours: longer ones are more independent of each other, and fewer cannot be tested.
+#: Blocks of neighbours are this many times as long as their dependence, which is looked at up to this many rows apart.
 #: Test: tests/reporting/test_evidence.py::test_dependent_neighbours_are_judged_by_blocks.
-BLOCKS = 20
+_TIMES, _FAR_APART = 3, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,11 +350,11 @@ class ForecastPart:
 
     @cached_property
     def of_blocks(self) -> float | None:
-        """The p-value over blocks of neighbours, where these depend on each other and rows reject."""
-        if "warning" not in self.test.details or not self.test.p_value <= ALPHA:
+        """The p-value over blocks of neighbours, where these depend on each other and rows reject; NaN of few."""
+        if isinstance(self.data, BinTable) or "warning" not in self.test.details or not self.test.p_value <= ALPHA:
             return None
         together = copy.copy(self.data)
-        together.group = np.arange(self.n) * BLOCKS // self.n  # type: ignore[union-attr]  # tables have no warning
+        together.group = np.arange(self.n) // math.ceil(_TIMES * _dependence(self.data))
         return calibration_test(together).p_value
 
     @property
@@ -454,6 +454,18 @@ def _largest(part: ForecastPart, made: Assembly) -> dict[str, Any]:
         "largest_error": float(data.y_true[row] - data.mean[row]),
         "largest_spread": float(np.asarray(data.std)[row]),
     }
+
+
+def _dependence(data: Forecast) -> float:
+    """How many neighbours count as one: 1 + 2 Σ of the correlations of F(y), or of its distance from 1/2, above 0."""
+    u = np.mean(data.pit(), axis=0).reshape(len(data), -1).mean(axis=1) - 0.5
+    found = 1.0
+    for column in (u - u.mean(), np.abs(u) - np.abs(u).mean()):
+        square = max(float(column @ column), 1e-300)
+        lags = range(1, min(_FAR_APART, len(u) // 2) + 1)
+        apart = np.array([float(column[k:] @ column[:-k]) / square for k in lags])
+        found = max(found, 1 + 2 * float(apart[np.cumprod(apart > 0) > 0].sum()))
+    return found
 
 
 def known_coverage(data: Forecast | BinTable, nominal: float) -> Estimate:

@@ -164,14 +164,15 @@ def test_dependent_neighbours_are_not_judged_where_blocks_of_them_do_not_reject(
     found = FORECASTS.verdict(replace(NARROW, of_blocks=0.05, **given))
     assert (found.rule, found.state) == ("R8", "cannot be judged")
     assert str(found) == (
-        "Calibration cannot be judged: neighbouring forecasts depend on each other, and blocks of them show no "
-        "miscalibration beyond chance."
+        "Calibration cannot be judged: neighbouring forecasts depend on each other, which alone may explain how far "
+        "outcomes deviate."
     )
     assert found.how_sure.startswith("Significance is not known")
     first = "First say which rows depend on each other (group=), and repeat the report."
     assert (found.what_it_means, found.what_to_do) == ("", first)
     assert FORECASTS.verdict(replace(BASE, **given)).what_to_do == first
     off = {"groups": (groups(group("1 day", direction="too narrow")),)}
+    assert FORECASTS.verdict(replace(NARROW, of_blocks=float("nan"), **given)).rule == "R8"
     others = ({"of_blocks": 0.049}, {"of_blocks": 0.5} | off, {"of_blocks": 0.5, "over_time": over_time()})
     assert [FORECASTS.verdict(replace(NARROW, **given, **one)).rule for one in others] == ["R1"] * 3
 

@@ -42,7 +42,7 @@ def _dependent(e: Forecasts) -> Row | None:
     if not _by_neighbours_alone(e):
         return None
     start = f"Calibration cannot be judged: neighbouring {plural(e.words.row)} depend on each other"
-    sentence = f"{start}, and blocks of them show no miscalibration beyond chance."
+    sentence = f"{start}, which alone may explain how far outcomes deviate."
     return Row("R8", "cannot be judged", None, sentence, "caution")
 
 
