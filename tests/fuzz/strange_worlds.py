@@ -244,13 +244,14 @@ def mostly_zero(rng, n, kind):
     return PageWorld(cal.Gaussian(drawn(n), 1.2 * scale, np.sqrt(2.16) * scale), {}, "shape")
 
 
-def in_time(rng, n, kind, of="errors"):
-    """Calibrated rows whose errors, or whose sizes of errors, hang together in time."""
+def in_time(rng, n, kind):
+    """Calibrated rows whose errors hang together in time."""
     mean, std = means_and_spreads(rng, n)
     z = rng.normal(size=n)
     for i in range(1, n):
         z[i] = 0.9 * z[i - 1] + np.sqrt(1 - 0.9**2) * z[i]
-    return PageWorld(as_forecast(rng, kind, mean + std * z, mean, std), {}, "none")
+    fault = "time"  # of which rows as if independent know nothing
+    return PageWorld(as_forecast(rng, kind, mean + std * z, mean, std), {}, fault)
 
 
 def one_cluster(rng, n, kind):

@@ -195,6 +195,14 @@ def test_rows_that_nobody_collects_are_not_asked_for():
     )
 
 
+@pytest.mark.parametrize(
+    ("high", "text"), [(0.99, "is at most 99 points"), (1.0, "is not known"), (None, "is not known")]
+)
+def test_a_remaining_error_of_all_is_not_known(high, text):
+    made = maps(remaining=Value(0.5, 0.0, high))
+    assert f"the remaining error {text}." in advised(replace(PLAIN, recalibration=made), "not calibrated")
+
+
 @pytest.mark.parametrize(("high", "little"), [(0.0049, True), (0.0051, False)])
 def test_little_to_gain(high, little):
     text = advised(replace(PLAIN, recalibration=maps(-0.003, high)), "not calibrated")

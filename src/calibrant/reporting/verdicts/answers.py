@@ -315,7 +315,7 @@ def _remaining(error: Value, loss: str) -> str:
     if error.low is not None and error.low > 0 and error.high is not None:
         found = points(error)
         return f"an {what} of {found.value} {unit} ({found.ends}) remains"
-    if error.high is None:
+    if error.high is None or error.high >= 1:
         return f"the remaining {what} is not known"
     return f"the remaining {what} is at most {bound(error.high)} {unit}"
 
