@@ -26,7 +26,7 @@ from tests.fuzz.strange_worlds import strange_page_world
 NUMBER = r"[−]?\d[\d,]*(?:\.\d+)?"
 #: A value with its interval: "0.85 (95 % interval 0.82 to 0.88)", "7.5 points, 6.0 to 10.2 %", ...
 TRIPLE = re.compile(
-    rf"(?<![\d.−])({NUMBER})(?: %| percentage points| points| times [^().;:]{{1,60}}| predicted standard deviations)?"
+    rf"(?<![\d.−])({NUMBER})(?: %|(?: percentage)? points?| times [^().;:]{{1,60}}| predicted standard deviations)?"
     rf"(?: (?!intervals)[a-z -]{{1,40}})?(?: on average)?(?: \(|, )(?:[\d.]+ % interval )?"
     rf"({NUMBER}) to ({NUMBER})(?: %)?(?:\)|,)"
 )

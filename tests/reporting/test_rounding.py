@@ -116,6 +116,12 @@ def test_an_interval_that_excludes_a_number_does_not_touch_it_in_print():
     assert value_column([Value(1.74, 0.04, 3.44)], least=1, apart=0.0) == [("1.74", "0.04 to 3.44")]
 
 
+@pytest.mark.parametrize(("value", "words"), [(0.01, "1 point"), (-0.01, "−1 point"), (0.02, "2 points")])
+def test_one_point_is_singular(value, words):
+    found = points(Value(value, value - 0.04, value + 0.04))
+    assert (found.points, found.percentage_points) == (words, words.replace(" ", " percentage "))
+
+
 def test_what_is_not_known():
     assert value_column([Value(0.5), Value(math.nan)]) == [("0.50", ""), ("–", "")]
     assert value_column([]) == []

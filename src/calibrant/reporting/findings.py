@@ -183,7 +183,7 @@ def confidence(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     over = gap.value > 0
     size = points(gap if over else negated(gap))
     kind, verb = ("Over-confident", "exceeds") if over else ("Under-confident", "falls below")
-    text = f"{kind}: confidence {verb} accuracy by {size.value} points{size.brackets()}."
+    text = f"{kind}: confidence {verb} accuracy by {size.points}{size.brackets()}."
     yield Finding("CAL205", verdict.severity, text)
 
 

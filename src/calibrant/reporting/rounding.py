@@ -34,6 +34,16 @@ class Rounded:
         """The interval in words: "0.77 to 0.90"."""
         return f"{self.low} to {self.high}" if self.low and self.high else ""
 
+    @property
+    def points(self) -> str:
+        """The number as a difference of probabilities: "3.2 points", "1 point"."""
+        return f"{self.value} {'point' if self.value in ('1', f'{MINUS}1') else 'points'}"
+
+    @property
+    def percentage_points(self) -> str:
+        """The same where it stands first: "3.2 percentage points"."""
+        return self.points.replace(" ", " percentage ")
+
     def brackets(self, unit: str = "", *, before: str = "") -> str:
         """The interval in brackets, where there is one: " (0.77 to 0.90)"."""
         return f" ({before}{self.ends}{unit})" if self.ends else ""

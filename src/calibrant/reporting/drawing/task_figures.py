@@ -243,8 +243,8 @@ def shares_figure(section: Shares) -> Figure:
         title = f"For shares from {span(zero[0], zero[-1])} the interval includes 0"
     (least, smallest), (most, largest) = (some(both, key=lambda pair: pair[1].value) for some in (min, max))
     text = (
-        f"The error is smallest, {points(smallest).value} points, at a share of {score(least)}, and largest, "
-        f"{points(largest).value} points, at {score(most)}."
+        f"The error is smallest, {points(smallest).points}, at a share of {score(least)}, and largest, "
+        f"{points(largest).points}, at {score(most)}."
     )
     return Figure.of(partial(_errors, section), _WHOLE, name, title, text, shares_table(section))
 
@@ -260,7 +260,7 @@ def _errors(section: Shares, width: float) -> Canvas:
         _assumed(canvas, section)
     for prior, error in zip(section.priors, section.errors, strict=True):
         found = points(error)
-        words = f"share {score(prior)}\nerror {found.value} points ({found.ends})"
+        words = f"share {score(prior)}\nerror {found.points} ({found.ends})"
         canvas.add(hint(words, dot(canvas.x(prior), canvas.y(error.value), 12, "touch")))
     if roomy:
         canvas.text(0, 10, "percentage points", "t")
@@ -278,7 +278,7 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
         far = x > canvas.left + 0.75 * canvas.plot_width
         assumed, place = f"assumed: {score(section.prior)}", x - 10 if far else x + 10
         canvas.text(place, canvas.top + 14, assumed, "t halo", "end" if far else "start")
-        words = f"{found.value} points{found.brackets()}"
+        words = f"{found.points}{found.brackets()}"
         curve = [(canvas.x(p), canvas.y(e.value)) for p, e in zip(section.priors, section.errors, strict=True)]
         blocked = [*near(dense(curve), 3), Box(x - 3, canvas.top, x + 3, canvas.bottom)]
         canvas.name(words, [(x, y)], blocked, "m halo")

@@ -268,7 +268,7 @@ def _recent_words(section: kinds.Recalibration, contents: Contents) -> str:
     if low is not None and high is not None and low <= 0:
         return f"{words}; the remaining error is at most {bound(high)} points."
     left = points(recent.remaining)
-    return f"{words}; an error of {left.value} points ({left.ends}) remains."
+    return f"{words}; an error of {left.points} ({left.ends}) remains."
 
 
 def bin_counts_block(section: kinds.BinCounts, contents: Contents) -> Iterator[Block]:

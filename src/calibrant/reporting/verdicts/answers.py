@@ -114,7 +114,7 @@ def size_of_error(evidence: Probabilities, what: str = "calibration error") -> s
     of_base = _of_base_rate(error, evidence)
     if error.low is not None and error.low > 0:
         found = points(error)
-        return f"The mean {what} is {found.value} percentage points ({found.ends}){of_base}."
+        return f"The mean {what} is {found.percentage_points} ({found.ends}){of_base}."
     return f"The mean {what} is at most {bound(error.high)} percentage points{of_base}."
 
 

@@ -145,7 +145,7 @@ def small_error(e: Probabilities) -> Row | None:
     within = "" if e.tolerance is None else f", within your tolerance of {_points(e.tolerance)}"
     what = "the error of the confidence" if e.confidence else "the calibration error"
     if e.error.low is not None and e.error.low > 0:
-        size = f"is {found.value} points (95 % interval {found.ends})"
+        size = f"is {found.points} (95 % interval {found.ends})"
     else:
         size = f"is at most {bound(e.error.high or 0.0)} points"
     return Row("B7", "small", _direction(e), f"Statistically significant but small: {what} {size}{within}.")
@@ -175,7 +175,7 @@ def uncertain_size(e: Probabilities) -> Row | None:
     start = f"{subject} ({e.test.in_words}), but the size of the error is uncertain"
     if e.error.high is None:
         return Row("B9", "not calibrated", _direction(e), f"{start}.")
-    sentence = f"{start}: {points(e.error).value} points, anywhere from 0 to {bound(e.error.high)}."
+    sentence = f"{start}: {points(e.error).points}, anywhere from 0 to {bound(e.error.high)}."
     return Row("B9", "not calibrated", _direction(e), sentence)
 
 
@@ -185,7 +185,7 @@ def _level_and_slope(e: Probabilities) -> Row | None:
         return None
     size = points(gap if side == "too high" else negated(gap))
     interval = size.at(e.levels[0])
-    sentence = f"Predicted probabilities are {side} by {size.value} points on average{interval}"
+    sentence = f"Predicted probabilities are {side} by {size.points} on average{interval}"
     if e.slope is None or not e.tilted:
         return Row("B11", "not calibrated", side, f"{sentence}.")
     found = ratio(e.slope)
@@ -199,7 +199,7 @@ def _slope(e: Probabilities) -> Row | None:
     high, low = ("high", "low") if tilt == "too extreme" else ("low", "high")
     size = points(e.error)
     sentence = (
-        f"Predicted probabilities are {tilt}: high ones too {high}, low ones too {low}, by {size.value} points on "
+        f"Predicted probabilities are {tilt}: high ones too {high}, low ones too {low}, by {size.points} on "
         f"average (95 % interval {size.ends})."
     )
     return Row("B12" if tilt == "too extreme" else "B13", "not calibrated", tilt, sentence)
@@ -210,7 +210,7 @@ def _mixed(e: Probabilities) -> Row:
         p = "" if e.test is None else f" ({e.test.in_words})"
         return Row("B14", "not calibrated", "mixed", f"Predicted probabilities are not calibrated{p}.")
     size, where = points(e.error), where_the_error_sits(e.ranges, ("too high", "too low"))
-    sentence = f"Predicted probabilities are wrong by {size.value} points on average (95 % interval {size.ends})"
+    sentence = f"Predicted probabilities are wrong by {size.points} on average (95 % interval {size.ends})"
     return Row("B14", "not calibrated", "mixed", f"{sentence}{f': {where}' if where else ''}.")
 
 

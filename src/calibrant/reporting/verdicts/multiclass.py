@@ -48,7 +48,7 @@ def _over_or_under(e: Probabilities, right: str) -> Row | None:
     size = points(gap if over else negated(gap))
     sentence = (
         f"{'Over' if over else 'Under'}-confident: {right}, while the mean confidence is {'' if over else 'only '}"
-        f"{score(e.predicted)}, a gap of {size.value} percentage points"
+        f"{score(e.predicted)}, a gap of {size.percentage_points}"
         f"{size.at(e.levels[0])}."
     )
     return Row("L1" if over else "L2", "not calibrated", "over-confident" if over else "under-confident", sentence)
@@ -60,7 +60,7 @@ def _not_everywhere(e: Probabilities) -> Row:
         p = "" if e.test is None else f" ({e.test.in_words})"
         return Row("L3", "not calibrated", "mixed", f"{start}{p}.")
     size, where = points(e.error), binary.where_the_error_sits(e.ranges, ("over-confident", "under-confident"))
-    sentence = f"{start}: off by {size.value} points (95 % interval {size.ends}){f', {where}' if where else ''}."
+    sentence = f"{start}: off by {size.points} (95 % interval {size.ends}){f', {where}' if where else ''}."
     return Row("L3", "not calibrated", "mixed", sentence)
 
 

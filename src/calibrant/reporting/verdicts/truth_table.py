@@ -86,7 +86,7 @@ class TruthTable(Generic[Evidence]):
             found = points(error)
             size = f" An error of up to {bound(error.high)} points cannot be ruled out."
             if error.low is not None and error.low > 0:
-                size = f" The estimated error is {found.value} points (95 % interval {found.ends})."
+                size = f" The estimated error is {found.points} (95 % interval {found.ends})."
         sentence = f"Calibration cannot be judged. {missing_test(e)}{size}"
         return Row(self.missing, "cannot be judged", None, sentence, "caution")
 

@@ -49,7 +49,7 @@ def _wrong(e: Unlabeled) -> Row:
     error, size = e.error, ""
     if error is not None and above(error):
         found = points(error)
-        size = f" by {found.value} percentage points (95 % interval {found.ends})"
+        size = f" by {found.percentage_points} (95 % interval {found.ends})"
     elif error is not None and error.high is not None:
         size = f", but the size of the error is uncertain: anywhere from 0 to {bound(error.high)} percentage points"
     return Row("P1", "not calibrated", side, f"{start}, predicted probabilities are {word}{size}.")
@@ -93,7 +93,7 @@ def _depends(e: Unlabeled) -> str:
     between = f"from {span(min(e.priors), max(e.priors))}"
     return (
         f"No share {between} would make them calibrated, if labelled positives are a random sample of all positives: "
-        f"the error is smallest at {score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
+        f"the error is smallest at {score(least)} ({found.points}{f', {found.ends}' if found.ends else ''})."
     )
 
 
