@@ -174,6 +174,23 @@ def test_the_p_value_is_the_rank_and_beyond_it_bonferroni():
     assert json.loads(json.dumps(strong.to_dict()))["decided"]["name"] == "spread"
 
 
+@pytest.mark.parametrize("z", [1.6, 1.7, 1.73, 1.74, 1.8, 2.5, 3.0])
+def test_one_row_is_as_unlikely_as_its_distance(z):
+    p = cal.calibration_test(cal.Gaussian([z], [0.0], [1.0])).p_value
+    assert 0.4 < p / (2 * stats.norm.sf(z)) < 4
+
+
+def test_few_rows_are_seldom_beyond_all_samples():
+    """Far tails of the skewness of a few rows are not normal, so they are no evidence beyond the simulated samples."""
+    rng = np.random.default_rng(3)
+    few = [ForecastTest(draws=199).test(gaussian(rng, n)).p_value for n in (2, 5, 20, 60) for _ in range(400)]
+    assert np.mean(np.less(few, 1 / 200)) < 0.002
+    z = np.r_[2.9, 2.9, 3.0, 3.0, np.linspace(-1.5, 1.0, 30)]
+    found = cal.calibration_test(cal.Gaussian(z, np.zeros(34), np.ones(34)))
+    assert found.p_value == 1 / 4000
+    assert min(one.p_value for one in found.components) < 1e-9
+
+
 def test_the_bias_is_that_of_the_mean_standardised_error():
     rng = np.random.default_rng(8)
     data = gaussian(rng, 500, bias=0.05)

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import gammainc, gammaincc, log_ndtr, logsumexp, ndtr
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -42,6 +42,10 @@ _POWER = -0.8
 #: A score is used if at least this part of its variance is not that of the scores before it.
 #: Test: tests/inference/test_forecast_tests.py::test_few_levels_have_fewer_components.
 _NEW = 0.05
+
+#: With fewer effective rows than this, only the tails of bias and spread are known far beyond the simulated samples.
+#: Test: tests/inference/test_forecast_tests.py::test_few_rows_are_seldom_beyond_all_samples.
+_FEW = 100
 
 #: Classes of weights in which samples are simulated.
 #: Test: tests/inference/test_forecast_tests.py::test_weights_keep_the_tails_of_weighted_sums.
@@ -98,7 +102,8 @@ class ForecastTest(validation.Simulated):
     Each sum has a p-value :math:`p_k` from its simulated law under calibration, and a share :math:`w_k` of the level:
     bias 0.35, spread 0.31, spread by width 0.12, skewness 0.07, tails 0.06, bias by width 0.05, shape 0.04. The p-value
     is the rank of :math:`\sum_k w_k p_k^{-0.8}` (a mean of e-values) among those of samples simulated from the
-    forecasts; beyond all of these it is :math:`\min_k p_k / w_k` (Bonferroni). `decided` is the component with the
+    forecasts; beyond all of these it is :math:`\min_k p_k / w_k` (Bonferroni), below 100 rows of bias and spread alone,
+    by the gamma distributions with their skewness (Pearson III). `decided` is the component with the
     strongest evidence among those that reject by themselves, if it also stands out against the variance of its own
     scores in the sample; otherwise it is the shape.
 
@@ -195,6 +200,7 @@ class _Null(NamedTuple):
     share: Floats
     quantiles: Floats
     evidence: Floats
+    skewness: Floats
 
     @classmethod
     def of(cls, simulated: Floats, covariance: Floats) -> _Null:
@@ -204,7 +210,8 @@ class _Null(NamedTuple):
         kept = np.flatnonzero(np.isfinite(statistics).all(axis=0) & (np.ptp(statistics, axis=0) > 1e-9))
         share = np.array(list(SHARES.values()))[kept]
         quantiles = _quantiles(statistics[:, kept], kept == _SHAPE)
-        made = cls(covariance, turn, kept, share / max(float(share.sum()), 1e-9), quantiles, np.zeros(0))
+        skewness = (statistics[:, kept] ** 3).mean(axis=0)
+        made = cls(covariance, turn, kept, share / max(float(share.sum()), 1e-9), quantiles, np.zeros(0), skewness)
         return made._replace(evidence=made.together(made.log_p(statistics)))
 
     def together(self, log_p: Floats) -> Floats:
@@ -218,6 +225,18 @@ class _Null(NamedTuple):
         scale = np.where(apart > 0, np.maximum(high - middle, 1e-9), np.maximum(middle - low, 1e-9)) / 1.96
         z = np.where(shape, np.maximum(apart / scale, 0.0), np.abs(apart / scale))
         return np.asarray(log_ndtr(-z) + np.where(shape, 0.0, np.log(2.0)))
+
+    def beyond(self, observed: Floats, smallest: float, rows: float) -> float:
+        """A p-value of what is beyond all samples, where that of Bonferroni would be `smallest`."""
+        if rows >= _FEW:
+            return smallest
+        some = self.kept < 2
+        skewness = np.maximum(np.abs(self.skewness[some]), 1e-3)
+        toward = observed[self.kept[some]] * np.sign(self.skewness[some])
+        shape = 4 / skewness**2
+        at = np.maximum(shape + toward * np.sqrt(shape), 0.0)
+        p = 2 * np.where(toward > 0, gammaincc(shape, at), gammainc(shape, at)) / self.share[some]
+        return max(float(p.min(initial=1.0)), smallest)
 
 
 class _Strata(NamedTuple):
@@ -241,7 +260,8 @@ def _of_rows(found: forecasts.Placed, weight: Floats, method: ForecastTest) -> S
     by_width = _own_t((weight * width)[:, None] * rows[:, :2])
     against = np.concatenate([_own_t(weight[:, None] * rows), [np.inf], by_width[::-1]])
     observed = _statistics(sums, null.covariance, null.turn)
-    return _combined(observed, null, against, partial(Significance, method=repr(method), n=len(weight)))
+    made = partial(Significance, method=repr(method), n=len(weight))
+    return _combined(observed, null, against, effective_n(weight, len(weight)), made)
 
 
 def _centred(code: Floats, weight: Floats) -> Floats:
@@ -385,8 +405,12 @@ def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
 
 
 def _quantiles(statistics: Floats, simulated: Any) -> Floats:
-    """Quantiles at 2.5, 50 and 97.5 %, of statistics of mean 0 and variance 1 by their skewness (Cornish, Fisher)."""
-    skewness = (statistics**3).mean(axis=0)
+    """Quantiles at 2.5, 50 and 97.5 %, of statistics of mean 0 and variance 1 by their skewness (Cornish, Fisher).
+
+    The expansion increases in the quantile up to 1.96 only for a skewness of at most 3 / 1.96, which sums of two or
+    three rows exceed.
+    """
+    skewness = np.clip((statistics**3).mean(axis=0), -3 / 1.96, 3 / 1.96)
     normal = np.array([[-1.96], [0.0], [1.96]])
     expanded = normal + (normal**2 - 1) * skewness / 6
     return np.where(simulated, np.quantile(statistics, (0.025, 0.5, 0.975), axis=0), expanded)
@@ -422,7 +446,9 @@ def _statistics(sums: Floats, covariance: Floats, turn: Floats) -> Floats:
     return np.concatenate([own, shape[..., None], slopes[..., ::-1]], axis=-1)
 
 
-def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[..., Significance]) -> Significance:
+def _combined(
+    observed: Floats, null: _Null, against: Floats, rows: float, made: Callable[..., Significance]
+) -> Significance:
     """The ranked evidence; the component that decided rejects and stands out `against` the sample, or is the shape."""
     kept, share, draws = null.kept, null.share, len(null.evidence)
     if not len(kept):
@@ -431,7 +457,7 @@ def _combined(observed: Floats, null: _Null, against: Floats, made: Callable[...
     adjusted = logs - np.log(share)
     smallest = min(max(float(np.exp(adjusted.min())), float(np.finfo(np.float64).tiny)), 1.0)
     beyond = int((null.evidence >= null.together(logs) - 1e-9).sum())
-    p_value = (1 + beyond) / (draws + 1) if beyond else min(1 / (draws + 1), smallest)
+    p_value = (1 + beyond) / (draws + 1) if beyond else min(1 / (draws + 1), null.beyond(observed, smallest, rows))
     sign = np.where(kept == _SHAPE, 0, -np.sign(observed[kept])).astype(int)
     parts = zip(kept, np.exp(logs), share, sign, strict=True)
     found = tuple(Component(_NAMES[k], float(p), float(w), _direction(s)) for k, p, w, s in parts)
