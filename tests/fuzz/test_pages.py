@@ -34,6 +34,8 @@ def test_pages_that_contradicted_themselves_do_not_any_more(seed):
         70732,  # a segment of nothing but events, whose interval ended at .9999999999999999
         80780,  # an error that remains, with other digits in the table of maps
         80856,  # a range of confidence that is off beside a test of whole vectors that does not reject
+        131574,  # an ECE inside of its interval, printed below its rounded end
+        131195,  # a horizon of one calibrated forecast, condemned at p = 1e-307
         81752,  # judges whose share of right answers had other digits
     ],
 )

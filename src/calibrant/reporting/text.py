@@ -367,7 +367,8 @@ def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
         text = form(replace(held, value=held.low or 0.0) if alone else held, nominal)
         text = replace(text, value=form(Value(held.value)).value) if alone else text
         ends = at_level(f"{text.ends}{' %' if unit == '%' else ''}", level)
-        return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
+        shown = f"{text.value} %" if unit == "%" else text.points
+        return shown, f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
     ideal = _IDEALS.get(estimate.name)
     text = rounding.loss(held)
     if ideal is not None and held.low is not None:
@@ -378,7 +379,9 @@ def estimate_texts(estimate: Estimate, *, own: bool = True) -> tuple[str, str]:
 def _seems_outside(held: Value) -> bool:
     """Whether a value inside of its interval would be printed outside of it, with the digits of one without."""
     low, high, value = (100 * (end or 0.0) for end in (held.low, held.high, held.value))
-    return low <= value <= high and not low <= round(value, rounding.significant(value)) <= high
+    digits = rounding.decimals(low, high, apart=0.0)
+    first, last = round(low, digits), round(high, digits)
+    return low <= value <= high and not max(low, first) <= round(value, rounding.significant(value)) <= min(high, last)
 
 
 #: What calibrated predictions show, by the name of an estimate: an interval that excludes it must be seen to do so.
