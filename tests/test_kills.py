@@ -7,6 +7,7 @@ import pytest
 from benchmarks.kills import COPIES, killed
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(sys.platform == "win32", reason="the script forks")
 @pytest.mark.parametrize("kind", ["save", "save_tables", "apply"])
 def test_killed_writers_leave_whole_files(kind, tmp_path):

@@ -138,6 +138,7 @@ def test_a_wrong_row_is_named_as_the_file_has_it_also_after_a_condition(invoke, 
 ESTIMATORS = {"spread": "ence", "members": "ence", "quantiles": "quantile_error", "classes": "variational_error"}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", MODELS)
 def test_two_models_of_every_task_are_compared(invoke, task):
     code, out, err = invoke("compare all.parquet", MODELS[task], "--json")

@@ -100,6 +100,7 @@ def error(task, values):
     return cal.interval_error(cal.Samples(FRAME["outcome"], values))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("source", ["all.parquet", "all.csv"])
 @pytest.mark.parametrize("task", PREDICTIONS)
 def test_recalibrated_columns_are_appended(invoke, tmp_path, task, source):

@@ -21,6 +21,7 @@ SENTENCES = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_verdict_and_a_page(invoke, tmp_path, task):
     code, out, err = invoke("report all.parquet", TASKS[task], "-o report.html")

@@ -34,6 +34,7 @@ def test_groups_pass_or_fail_by_the_same_rule():
     assert Measuring().of(data, LAND).decision is None
 
 
+@pytest.mark.no_cover
 def test_of_many_groups_the_largest_are_shown_and_all_are_decided_on():
     some = np.random.default_rng(0)
     p, by = some.random(1200), np.concatenate([np.repeat(np.arange(60), 19), np.full(60, 99)])

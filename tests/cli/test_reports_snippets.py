@@ -115,6 +115,7 @@ def test_what_cannot_be_named_in_the_second_command_is_left_out():
     )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("number", "named"), [(12, True), (13, False)])
 def test_up_to_twelve_columns_are_named_in_python(number, named):
     p = RNG.dirichlet(np.ones(number), 400)

@@ -57,6 +57,7 @@ def test_percent_signs_are_read_as_percent(tmp_path):
         assert cal.ece(data) == pytest.approx(cal.ece([1, 0, 1], [0.5, 0.25, 0.75]))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("by", "expected"),
     [

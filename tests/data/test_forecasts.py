@@ -189,6 +189,7 @@ def test_counts_get_the_interval_between_two_steps_of_their_distribution():
     assert cal.pit_error(data).details["p_value"] > 0.01
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("loc", [0.0, [0.0, 0.0], np.zeros((5, 2))])
 def test_parameters_of_any_shape_serve_several_outputs(loc):
     y = np.random.default_rng(0).normal(size=(5, 2))

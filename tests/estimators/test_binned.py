@@ -181,6 +181,7 @@ def test_fine_tables_are_required_where_scores_matter():
             estimator(table)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -394,6 +395,7 @@ def test_only_a_family_of_binnings_can_be_swept():
         cal.sweep_ece([0, 1], [0.1, 0.2], bins=cal.EqualMass(15))
 
 
+@pytest.mark.no_cover
 def test_cut_cells_whose_rows_are_all_alike_do_not_end_the_sweep():
     """Parts of cells carry rounding: bins of ones only must not seem to fall by a part in 10^16."""
     rng = np.random.default_rng(5)
@@ -410,6 +412,7 @@ def test_sweep_many_samples_at_once_give_what_each_gives(estimator):
     assert_as_one_by_one(estimator)
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.lists(st.tuples(sweep_scores, st.booleans()), min_size=9, max_size=9), min_size=1, max_size=4))
 def test_many_samples_are_swept_as_the_algorithm_says(samples):
     p, y = (np.array([[row[column] for row in rows] for rows in samples]) for column in (0, 1))

@@ -28,6 +28,7 @@ def allocated(action):
     return peak, result
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "measure", "share"),
     [

@@ -292,6 +292,7 @@ def test_zero_times_the_logarithm_of_zero_is_zero():
 ROWS = st.lists(st.tuples(st.integers(0, 10), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
 
 
+@pytest.mark.no_cover
 @given(ROWS)
 def test_it_is_scikit_learns_with_ties_and_weights(rows):
     p, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

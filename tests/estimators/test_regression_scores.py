@@ -300,6 +300,7 @@ SCORES = (
 )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_score_is_the_weighted_mean_of_its_losses(kind):
     data = KINDS[kind]

@@ -118,6 +118,7 @@ CASES = [
 ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.filterwarnings("ignore:The prior")
 @pytest.mark.parametrize(("kind", "estimator"), CASES)
 def test_the_unit_of_the_weights_does_not_matter(kind, estimator):

@@ -15,11 +15,11 @@ CASES = {
     "tabular files": 3,
     "map files": 60,
     "table files": 40,
-    "hostile texts": 8,
+    "hostile texts": 5,
     "rows of tables": 5,
-    "pages": 12,
-    "any pages": 12,
-    "strange pages": 12,
+    "pages": 8,
+    "any pages": 8,
+    "strange pages": 8,
 }
 OF_FILES = ("map files", "table files")
 

@@ -275,6 +275,7 @@ def test_the_upper_end_is_the_largest_limit_of_another_score_to_treat_from():
     assert _Moves.of(data).limit(t, 0.95) == pytest.approx(found, rel=1e-6)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("curve", ["calibrated", "jump"])
 def test_ends_are_not_negative_and_of_the_size_of_the_cost(curve):
     """Of 2,000 rows the interval is as wide as a few costs of a mild error; where the curve jumps it holds the cost."""

@@ -128,6 +128,7 @@ ESTIMATORS = {
 ESTIMATORS["unlabeled table"] = ESTIMATORS["positive-unlabeled"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", TASKS)
 def test_the_interval_never_changes_the_estimate(task):
     data = TASKS[task]
@@ -200,6 +201,7 @@ def renamed(estimator):
     return other
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("top_label", [False, "reduced", "full"])
 def test_the_interval_does_not_depend_on_what_an_estimate_is_called(top_label):
     data = cal.Multiclass(RNG.integers(0, 3, 300), RNG.dirichlet(np.ones(3), 300))

@@ -41,6 +41,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", WORLDS)
 def test_what_stands_side_by_side_does_not_contradict_itself(name):
     """O:E excludes 1 => L1 and L2 exclude 0 => the test rejects; slopes likewise; no error is below the mean gap."""

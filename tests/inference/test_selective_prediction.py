@@ -132,6 +132,7 @@ def test_several_classes_and_numbers_have_losses_too():
         cal.risk_coverage(forecast)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [200, 2000])
 def test_intervals_of_the_areas_cover(n):
     rng = np.random.default_rng(n)

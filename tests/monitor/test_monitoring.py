@@ -225,6 +225,7 @@ def test_a_mean_time_between_false_alarms_is_kept():
     assert monitor.status().p_value is None
 
 
+@pytest.mark.no_cover
 def test_the_evidence_over_time_is_kept_in_a_bounded_list():
     monitor = Monitor()
     for day in range(450):

@@ -40,6 +40,7 @@ def bound_of(curve, n=2000, seed=0, group=None, draws=199):
     return Limits.of(fine(data), draws, seed, norms=(1.0,), level=0.95).dual
 
 
+@pytest.mark.no_cover
 def test_the_statistic_of_rows_is_the_mean_over_all_ways_to_deal_them_to_folds():
     """The held-out gap times its fitted sign, for 4,000 random divisions of one sample."""
     bound = bound_of(lambda p: p**1.5)

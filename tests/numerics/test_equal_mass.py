@@ -209,6 +209,7 @@ def test_cuts_of_equal_mass_are_those_of_each_sample(matrix, n_bins):
         assert np.array_equal(np.unique(alone), np.unique(found))
 
 
+@pytest.mark.no_cover
 @given(matrices, st.lists(st.floats(0, 1), max_size=5).map(sorted))
 def test_cuts_at_edges_count_the_scores_up_to_them(matrix, inner):
     scores, outcomes = arrays(matrix)

@@ -28,6 +28,7 @@ def test_the_debiased_interval_covers_away_from_calibration(world):
     assert coverage(pu.DebiasedDelta(), 1000, world, 300, seed=1) >= 0.93
 
 
+@pytest.mark.no_cover
 def test_the_score_test_has_its_size_and_sees_a_miscalibrated_model():
     rng = np.random.default_rng(3)
     for bins in (cal.EqualMass(10), cal.EqualWidth(10)):

@@ -315,6 +315,7 @@ def test_n_rows_of_several_classes_never_make_certain_either(k, situation):
     np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("k", [3, 100])
 def test_few_rows_of_many_classes_do_little_harm_and_repair_what_is_grossly_wrong(k):
     """Of 50 rows of 100 classes most classes are never seen."""

@@ -32,6 +32,7 @@ def test_the_section_has_the_numbers_of_the_audit():
     assert worth.value == pytest.approx(float(audit.features[0].loss) / float(audit.error.log_loss.before))
 
 
+@pytest.mark.no_cover
 def test_the_twelve_most_important_features_are_shown():
     rng = np.random.default_rng(1)
     p, X = rng.uniform(0.2, 0.8, 6000), rng.integers(0, 2, (6000, 14))

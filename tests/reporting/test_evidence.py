@@ -143,6 +143,7 @@ def autoregression(rng, n, by=0.9):
     return z
 
 
+@pytest.mark.no_cover
 def test_dependent_neighbours_are_judged_by_blocks():
     """Calibrated: rows as if independent reject 2 in 3 samples. Too narrow: blocks find it too."""
     rng = np.random.default_rng(6)

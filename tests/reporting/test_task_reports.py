@@ -169,6 +169,7 @@ def drawn(p):
 Y = drawn(softmax(LOGITS))
 
 
+@pytest.mark.no_cover
 def test_a_sharp_softmax_is_over_confident():
     found = cal.report(cal.Multiclass(Y, softmax(1.7 * LOGITS)), row="ticket")
     assert found.contents.kind == "classes"
@@ -497,6 +498,7 @@ def test_draws_that_are_all_alike_have_a_report():
     assert not any(number.name == "Error-to-spread ratio" for number in found.contents.numbers)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("prior", [1e-300, 1e-12])
 def test_a_tiny_share_of_positives_has_a_report(prior):
     rng = np.random.default_rng(0)
@@ -533,6 +535,7 @@ def test_a_share_that_follows_from_the_label_frequency_is_no_input():
     assert "The share itself is an input" in share.verdict.how_sure
 
 
+@pytest.mark.no_cover
 def test_the_conclusion_for_other_shares_rests_on_labels_at_random():
     rng = np.random.default_rng(0)
     p = rng.beta(2, 6, 6000)

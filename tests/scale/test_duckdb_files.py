@@ -360,6 +360,7 @@ def test_nothing_is_downloaded_for_a_word_of_an_expression(tmp_path):
         bin_table(tmp_path, y_true="y", y_prob="inet '1.1.1.1'")
 
 
+@pytest.mark.no_cover
 def test_the_day_of_a_time_does_not_depend_on_the_machine(tmp_path, monkeypatch):
     import time
 

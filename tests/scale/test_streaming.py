@@ -94,6 +94,7 @@ def test_a_stream_goes_on_from_its_checkpoint(tmp_path):
         StreamingTable.restore(path)
 
 
+@pytest.mark.no_cover
 def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
     path = tmp_path / "stream.parquet"
     code = (

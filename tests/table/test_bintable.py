@@ -299,6 +299,7 @@ SPECIFIED = [
 ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("world", "dtype", "mean", "sd"), SPECIFIED)
 def test_a_million_rows_of_the_spec_give_results_within_its_table(world, dtype, mean, sd):
     """Means of six draws, within three standard errors of the specification's means of five.

@@ -39,6 +39,7 @@ def sample():
     return p, rng.random(1500) < p**2
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["Auto", "Isotonic", "Beta"])
 def test_the_macro_gives_what_the_map_gives(tmp_path, sample, kind):
     p, y = sample

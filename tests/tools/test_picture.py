@@ -21,6 +21,7 @@ def stored():
     return picture.PICTURE.read_bytes()
 
 
+@pytest.mark.no_cover
 def test_the_picture_carries_the_words_of_the_page_that_the_command_writes(stored):
     assert picture.carried(stored) == picture.words(picture.page())
 

@@ -5,6 +5,7 @@ import pytest
 from tools import readme
 
 
+@pytest.mark.no_cover
 def test_the_console_block_is_what_the_command_prints():
     text = readme.README.read_text(encoding="utf8")
     assert readme.renewed(text) == text

@@ -109,7 +109,7 @@ def test_levels_near_one_have_ends_as_far_out_as_normal_quantiles():
 def test_ends_are_monotone_in_the_level(world):
     """Formerly the lower end of 95 % was above that of 90 % in 8 to 40 of 100 samples, by up to half of the error."""
     levels = (0.5, 0.8, 0.9, 0.95, 0.955, 0.97, 0.99, 0.992, 0.999)
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         std = (
             np.exp(0.5 * rng.standard_normal(400)) if world != "seven spreads" else np.exp(rng.integers(-3, 4, 400) / 3)
@@ -314,12 +314,12 @@ def test_the_upper_end_covers_a_gap_of_one_sign():
 def test_many_outcomes_at_the_predicted_mean_are_covered(share, n):
     """A point mass of the folded transform at 0, the rest uniform: the L1 error is half of it."""
     inside = 0
-    for seed in range(150):
+    for seed in range(100):
         rng = np.random.default_rng([seed, 19])
         y = np.where(rng.random(n) < share, 0.0, rng.normal(size=n))
         found = cal.interval(cal.interval_error, cal.Gaussian(y, np.zeros(n), np.ones(n))).interval
         inside += found.low <= share / 2 + 1e-9 and share / 2 <= found.high + 1e-9
-    assert inside / 150 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150)
+    assert inside / 100 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 100)
 
 
 def test_outcomes_that_all_equal_the_mean_do_not_make_certain():

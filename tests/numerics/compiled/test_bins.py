@@ -79,6 +79,7 @@ def test_a_bad_label_is_refused_in_the_same_words(bad, monkeypatch):
     assert found == expected
 
 
+@pytest.mark.no_cover
 def test_arrays_that_are_strided_read_only_or_of_other_byte_order_are_measured_alike(monkeypatch):
     rng = np.random.default_rng(3)
     p, y = rng.random(4000), rng.integers(0, 2, 4000)

@@ -27,6 +27,7 @@ def test_long_sums_of_one_score_keep_twelve_digits(monkeypatch):
     assert cells.predicted.sum() == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("grid", [HybridGrid(), HybridGrid(64, 5.0), HybridGrid(1)], ids=repr)
 def test_cells_of_hybrid_grids_are_the_same_to_the_last_bit(grid, dtype, monkeypatch):

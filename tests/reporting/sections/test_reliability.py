@@ -351,6 +351,7 @@ def test_cells_of_clustered_bands_hold_twenty_rows():
     assert 0.7 < len(reliability_section(one).consistency.score) * 20 / rows < 1.4
 
 
+@pytest.mark.no_cover
 def test_net_benefit_around_the_threshold():
     rng = np.random.default_rng(0)
     p = rng.beta(1, 6, 4000)
