@@ -89,3 +89,10 @@ def test_one_number_of_bins_is_no_curve():
     for options in ({"bins": 10}, {"n_bins": 10}):
         with pytest.raises(TypeError, match=r"several numbers of bins, such as \[5, 10, 20\], got 10"):
             cal.estimators.ence_curve(world(200), **options)
+
+
+def test_the_curve_of_ence_looks_at_bins_of_more_than_thirty_rows():
+    many = [1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160]
+    assert cal.estimators.ence_curve(world(2000)).x.tolist() == many[:9]
+    assert cal.estimators.ence_curve(world(4801)).x.tolist() == many
+    assert cal.estimators.ence_curve(world(4800)).x.tolist() == many[:-1]

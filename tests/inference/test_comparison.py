@@ -39,6 +39,15 @@ def test_the_difference_of_a_mean_is_the_paired_textbook_one():
     assert reach == pytest.approx(1.96 * loss.std() / np.sqrt(3000), rel=0.2)
 
 
+def test_interval_and_p_value_of_resamples_are_of_one_normal_distribution():
+    bad, good = models(300)
+    found = cal.compare(cal.brier, bad, good, method=FEW)
+    middle = (found.interval.low + found.interval.high) / 2
+    assert found.difference == pytest.approx(middle)
+    spread = (found.interval.high - middle) / stats.norm.ppf(0.975)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(middle) / spread))
+
+
 @pytest.mark.no_cover
 def test_equal_models_are_told_apart_at_the_level():
     rng, alarms, few = np.random.default_rng(0), [], cal.Bootstrap(99, kind="bias-corrected")

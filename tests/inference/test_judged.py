@@ -222,3 +222,11 @@ def test_units_hold_one_labelled_cluster_each_and_share_the_others():
     assert len(np.unique(unit)) == 512
     clusters = judged._units(known, np.arange(3000) // 10)
     assert (clusters.reshape(-1, 10) == clusters.reshape(-1, 10)[:, :1]).all()
+
+
+def test_what_chance_would_do_in_half_of_all_samples_has_no_direction():
+    tests = [cal.calibration_test(world(seed, slope=1.0)[0]) for seed in range(4)]
+    level, slope, shape = zip(*(found.components for found in tests), strict=True)
+    assert [one.direction for one in level] == [0, 1, -1, 1]
+    assert all((one.direction != 0) == (one.p_value <= 0.5) for one in (*level, *slope))
+    assert {one.direction for one in shape} == {0}

@@ -140,3 +140,11 @@ def test_rows_that_go_along_count_as_one_and_rows_that_cancel_as_each():
     likeness = 1 - min(within / (0.25 * (1 - (0.4**4 + 0.3**4) / 0.25**2)), 1)
     assert found == pytest.approx([0.49 / 0.25, 1 + likeness * (0.49 / 0.25 - 1)])
     assert design_effects(np.zeros((4, 1)), np.zeros(1), np.zeros(1, np.intp), 1) == [1.0]
+
+
+def test_a_cluster_of_certain_predictions_does_not_change_how_alike_rows_are():
+    products, reach = np.array([[4.0, 3.0], [2.5, 1.0], [2.0, 3.0], [1.0, 4.0]]), np.array([2.0, 3.0])
+    found = design_effects(products, reach, np.zeros(2, np.intp), 1)
+    more = design_effects(np.c_[products, np.zeros(4)], np.r_[reach, 0.0], np.zeros(3, np.intp), 1)
+    assert more == pytest.approx(found, rel=1e-12)
+    assert 1 < found < 2.6
