@@ -128,7 +128,7 @@ def main() -> None:
     if "--multiclass" in sys.argv:
         multiclass(before, now)
         return
-    samples, runs = 2, 2
+    samples, runs = 8, 2
     question = json.dumps([WORLDS, CALLS, ROWS, samples, 1])
     every = [asked(source, CHILD, question) for source in (before, now) * runs]  # a busy minute meets both
     least = [{name: np.min([one[name] for one in every[k::2]], axis=0) for name in every[k]} for k in (0, 1)]
