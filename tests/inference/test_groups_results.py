@@ -77,3 +77,12 @@ def test_control_characters_of_names_are_written_out():
 def test_groups_count_as_miscalibrated_at_five_percent():
     made = ByGroup((result("a", 0.03), result("b", 0.04), result("c", 0.07)), n=150)
     assert str(made).startswith("3 groups, 2 of them significantly miscalibrated (5%")
+
+
+def test_groups_are_significant_below_five_percent():
+    rows = tuple(
+        GroupResult("", k, cal.Estimate(0.1, name="ECE", method="", n=9), Significance(1.0, p, "", 9), 0.5)
+        for k, p in enumerate((0.04, 0.06))
+    )
+    found = cal.inference.forest_rows(ByGroup(rows, n=18))
+    assert sorted((row.group, row.significant) for row in found) == [("0", True), ("1", False)]

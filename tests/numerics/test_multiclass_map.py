@@ -215,6 +215,8 @@ def by_second_class(z, f):
 @pytest.mark.parametrize(
     ("classes", "rows", "change", "shares"),
     [
+        (4, 1000, by_two_odds, (0.77188, 0.44325, 0.32026)),
+        (8, 3000, by_two_odds, (0.01008, -0.23224, -0.16016)),
         (4, 6000, by_two_odds, (0.94362, 0.61379, 0.50955)),
         (5, 3000, by_second_class, (0.57726, 0.39788, 0.48867)),
         (6, 1500, lambda z, f: softmax(0.7 * z + 0.5 * np.roll(z, 1, axis=1)), (0.98726, 0.95977, 0.96422)),
