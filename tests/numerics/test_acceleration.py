@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
+import numpy as np
 import pytest
+import threadpoolctl
 
 import calibrant as cal
 from calibrant.numerics import acceleration as switch
@@ -127,3 +131,45 @@ def test_a_missing_numba_is_said_with_the_remedy(capsys, monkeypatch):
 def test_warming_up_where_it_is_switched_off_does_nothing(monkeypatch):
     monkeypatch.setenv("CALIBRANT_FAST", "off")
     assert cal.warm_up() is False
+
+
+def blas_threads():
+    return {one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"}
+
+
+class Watching(cal.recalibrate.Platt):
+    """Notes the threads of BLAS while it is fitted."""
+
+    def _fit(self, *sample):
+        self.seen_ = blas_threads()
+        super()._fit(*sample)
+
+
+@pytest.mark.skipif(not blas_threads(), reason="the threads of this BLAS cannot be counted")
+def test_fits_use_one_thread_of_blas_and_leave_the_rest_as_it_was():
+    p = np.linspace(0.1, 0.9, 50)
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        assert Watching().fit(p, p > 0.4).seen_ == {1}
+        assert blas_threads() == {2}
+        with pytest.raises(ValueError, match="y"):
+            Watching().fit(p, p[1:])
+        assert blas_threads() == {2}
+
+
+@pytest.mark.skipif(not blas_threads(), reason="the threads of this BLAS cannot be counted")
+def test_the_last_of_several_threads_lifts_the_limit():
+    first, second = Barrier(2), Barrier(2)
+
+    def early():
+        with switch.one_blas_thread:
+            first.wait()
+        second.wait()
+
+    with threadpoolctl.threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+        with switch.one_blas_thread:
+            left = pool.submit(early)
+            first.wait()
+            second.wait()
+            assert blas_threads() == {1}
+        left.result()
+        assert blas_threads() == {2}

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import floored
+from calibrant.numerics.acceleration import one_blas_thread
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Reals
 from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.rows import Mass, row_blocks
@@ -414,6 +415,7 @@ def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int]
     return divided(rows, [rows.fold], None, targets=targets)[0]
 
 
+@one_blas_thread
 def divided(
     rows: CrossFitted, folds: Sequence[Codes], recalibrator: Any, *, targets: Sequence[int] | None = None
 ) -> list[CrossFitted]:

@@ -4,6 +4,8 @@ This is the one place that decides, and the only one that imports the compiled m
 environment is ``auto`` (the default), ``on`` or ``off``. With ``auto``, Numba is started only for a call that saves
 more time than starting it takes; once it is started, calls with many rows use it too. Without Numba everything runs in
 NumPy, without a message. With ``on``, a missing Numba raises an error.
+
+Fits use one thread of BLAS: `one_blas_thread`.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import platform
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ContextDecorator, ExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from threading import Lock
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from calibrant._version import __version__
 
@@ -181,3 +185,38 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+class _OneBlasThread(ContextDecorator):
+    """One thread for the products of matrices inside: those of a fit are small, and more threads wait for each other.
+
+    The limit is that of the process. Where several threads are inside, the first one sets it and the last one lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limit = Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit.enter_context(_blas().limit(limits=1, user_api="blas"))
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.close()
+
+
+@cache
+def _blas() -> Any:
+    """The libraries that are loaded; scikit-learn needs the package that finds them."""
+    import scipy.linalg  # noqa: F401  -- its library is another one than NumPy's
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+#: Around calls, or above the functions, that make many products of small matrices.
+one_blas_thread = _OneBlasThread()

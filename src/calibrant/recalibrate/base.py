@@ -22,6 +22,7 @@ from calibrant.data import validation
 from calibrant.data.labels import Labels, class_codes, given_classes, ordered_columns
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import column_names, fail
+from calibrant.numerics.acceleration import one_blas_thread
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.export import SqlMap, not_sql, predicted_expressions
@@ -84,6 +85,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
     laplace: float = 0.0
     clip: bool = False
 
+    @one_blas_thread
     def fit(
         self,
         scores: ArrayLike | Predictions | BinTable,

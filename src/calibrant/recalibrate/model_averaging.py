@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from calibrant.data.validation import fail
+from calibrant.numerics.acceleration import one_blas_thread
 from calibrant.numerics.arrays import Codes, Floats, softmax
 from calibrant.recalibrate.base import Identity, Recalibrator, Sample, fitted_each, predicted
 from calibrant.recalibrate.inputs import Scores
@@ -102,6 +103,7 @@ class HeldOut:
     maps: list[Recalibrator] = field(default_factory=list)
 
     @classmethod
+    @one_blas_thread
     def of(
         cls,
         templates: Sequence[Recalibrator],
