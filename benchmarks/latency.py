@@ -50,24 +50,32 @@ OTHERS = {
     *("ence_curve", "interval_curve", "interval_error", "interval_score", "mean_squared_z", "nll", "pinball"),
     *("pit_error", "pit_histogram", "quantile_error", "scale_factor", "sharpness", "spread_curve", "std_dispersion"),
     *("sweep_ence", "uce", "show_versions", "warm_up", "forest_rows", "headline_errors", "sample_size"),
-    "multinomial_recalibration",
+    *("multinomial_recalibration", "read_eval", "without_labels"),
 }
 
 
 class Inputs:
-    """Skewed scores and their outcomes, a second model, and five groups."""
+    """Skewed scores and their outcomes, a second model, five groups, and twelve months."""
 
     def __init__(self, n: int) -> None:
         rng = np.random.default_rng(n)
         p = rng.beta(1.1, 0.1, n)
         y = rng.random(n) < p**1.3
         self.data, self.other = cal.Binary(y, p), cal.Binary(y, p**1.2)
-        self.by = rng.integers(0, 5, n)
+        self.by, self.time = rng.integers(0, 5, n), np.arange(n) * 12 // n
 
 
 def estimator_cases() -> dict[str, Case]:
     names = [
-        *("auc", "averaged_error", "brier", "variational_error", "calibration_intercept"),
+        *(
+            "accuracy",
+            "auc",
+            "averaged_error",
+            "brier",
+            "calibration_error",
+            "variational_error",
+            "calibration_intercept",
+        ),
         *("calibration_slope", "debiased_ece", "decompose", "ece", "ici", "kde_ece", "kernel_error", "ks_error"),
         *("kuiper_error", "label_binned_ece", "log_loss", "mce", "observed_expected", "overconfidence", "refinement"),
         *("smooth_ece", "sweep_ece", "underconfidence"),
@@ -103,6 +111,8 @@ def inference_cases() -> dict[str, Case]:
         "miscalibration_cost": lambda i: cal.inference.miscalibration_cost(i.data),
         "risk_coverage": lambda i: cal.risk_coverage(i.data),
         "assert_calibrated": lambda i: cal.assert_calibrated(i.data, below=0.9),
+        "over_time": lambda i: cal.over_time(i.data, i.time),
+        "audit": lambda i: cal.audit(i.data, {"x": i.by, "day": i.time}),
         "report": lambda i: cal.report(i.data),
         "simulate.advise": lambda i: cal.simulate.advise(i.data),
         "BinTable.of(HybridGrid())": lambda i: cal.BinTable.of(i.data, cal.table.HybridGrid()),

@@ -137,22 +137,24 @@ def blas_threads():
     return {one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"}
 
 
-class Watching(cal.recalibrate.Platt):
+class Watching(cal.recalibrate.Temperature):
     """Notes the threads of BLAS while it is fitted."""
 
     def _fit(self, *sample):
         self.seen_ = blas_threads()
+        if self.laplace:
+            raise FloatingPointError
         super()._fit(*sample)
 
 
 @pytest.mark.skipif(not blas_threads(), reason="the threads of this BLAS cannot be counted")
-def test_fits_use_one_thread_of_blas_and_leave_the_rest_as_it_was():
-    p = np.linspace(0.1, 0.9, 50)
+def test_multiclass_fits_use_one_thread_of_blas_and_leave_the_limit_as_it_was():
+    p, y = np.full((6, 3), 1 / 3), np.arange(6) % 3
     with threadpoolctl.threadpool_limits(2, "blas"):
-        assert Watching().fit(p, p > 0.4).seen_ == {1}
+        assert Watching().fit(p, y).seen_ == {1}
         assert blas_threads() == {2}
-        with pytest.raises(ValueError, match="y"):
-            Watching().fit(p, p[1:])
+        with pytest.raises(FloatingPointError):
+            Watching(laplace=0.1).fit(p, y)
         assert blas_threads() == {2}
 
 

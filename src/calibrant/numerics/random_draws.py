@@ -86,6 +86,9 @@ def bounds_reached(bounds: Floats, values: Floats) -> NDArray[np.integer[Any]]:
 #: Chernoff's bound less than 1e-9 of a binomial count is beyond.
 _BEYOND, _MORE = 8.0, 10
 
+#: Up to this many ends are compared one after the other. Speed: benchmarks/latency.py; no result depends on it.
+_FEW_ENDS = 28
+
 #: Up to this number of expected events (or others) a table of their probabilities takes less time than rejection.
 #: Speed: benchmarks/inference.py; both draw from the same distribution.
 _TABULATED = 200.0
@@ -171,7 +174,8 @@ def _tabulated_counts(size: NDArray[np.int64], probability: Floats, draws: int, 
         some = slice(start, start + _BLOCK)
         own = found[some]
         ends = _distribution(size[some], rare[some])[:, :-1]
-        np.multiply(_ends_reached(ends, rng.random(out=own)), step[some], out=own)
+        reached = bounds_reached if ends.shape[1] <= _FEW_ENDS else _ends_reached
+        np.multiply(reached(ends, rng.random(out=own)), step[some], out=own)
         own += first[some]
     return found
 
@@ -179,7 +183,7 @@ def _tabulated_counts(size: NDArray[np.int64], probability: Floats, draws: int, 
 def _ends_reached(ends: Floats, uniform: Floats) -> NDArray[np.intp]:
     """How many of the rising ends of its line each number in [0, 1) reaches: up to its part of [0, 1], then one by one.
 
-    Takes a third to a half of the time of `bounds_reached` for the number of ends that counts have.
+    Takes less time than `bounds_reached` where there are many ends.
     """
     lines, width = ends.shape
     line = np.arange(lines)[:, None]

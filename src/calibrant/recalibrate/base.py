@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -85,7 +86,6 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
     laplace: float = 0.0
     clip: bool = False
 
-    @one_blas_thread
     def fit(
         self,
         scores: ArrayLike | Predictions | BinTable,
@@ -119,7 +119,8 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
                 )
             return self.fit_table(scores)
         checked, codes, weight, _ = self._rows_to_fit(scores, y, sample_weight, classes, effective_n)
-        self._fit(checked, codes, weight)
+        with one_blas_thread if checked.columns > 2 else nullcontext():
+            self._fit(checked, codes, weight)
         return self
 
     def _rows_to_fit(
