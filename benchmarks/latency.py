@@ -67,18 +67,10 @@ class Inputs:
 
 def estimator_cases() -> dict[str, Case]:
     names = [
-        *(
-            "accuracy",
-            "auc",
-            "averaged_error",
-            "brier",
-            "calibration_error",
-            "variational_error",
-            "calibration_intercept",
-        ),
+        *("accuracy", "auc", "averaged_error", "brier", "calibration_error", "calibration_intercept"),
         *("calibration_slope", "debiased_ece", "decompose", "ece", "ici", "kde_ece", "kernel_error", "ks_error"),
         *("kuiper_error", "label_binned_ece", "log_loss", "mce", "observed_expected", "overconfidence", "refinement"),
-        *("smooth_ece", "sweep_ece", "underconfidence"),
+        *("smooth_ece", "sweep_ece", "underconfidence", "variational_error"),
     ]
     return {name: partial(_estimate, name) for name in names} | {
         "variational_errors": lambda i: cal.estimators.variational_errors(i.data, norms=(1, 2)),

@@ -407,8 +407,8 @@ def _jump_columns(ends: Any, edges: Floats, width: Floats) -> Floats:
 def _quantiles(statistics: Floats, simulated: Any) -> Floats:
     """Quantiles at 2.5, 50 and 97.5 %, of statistics of mean 0 and variance 1 by their skewness (Cornish, Fisher).
 
-    The expansion increases in the quantile up to 1.96 only for a skewness of at most 3 / 1.96, which sums of two or
-    three rows exceed.
+    The expansion increases in the quantile up to 1.96 only for a skewness of at most 3 / 1.96, which sums of a
+    few rows exceed.
     """
     skewness = np.clip((statistics**3).mean(axis=0), -3 / 1.96, 3 / 1.96)
     normal = np.array([[-1.96], [0.0], [1.96]])
